@@ -3,6 +3,9 @@
 Only the governor can request a collection. Prints the result in one line.
 """
 
+import _signal
+import atexit
+import builtins
 import ctypes
 import gc
 import os
@@ -11,6 +14,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 MB = 1 << 20
@@ -134,6 +138,52 @@ def trim_in_c():
         # The thread is in C before the command starts, and until it ends.
         os.system(f"{shlex.quote(sys.argv[2])} trim {os.getpid()} >{output.name}")
         print(output.read().partition("; ")[2].strip())
+
+
+def trim_after_ctrl_c():
+    """Ctrl-C ends the program, and a trim is requested while its atexit functions run."""
+
+    @atexit.register
+    def trim_at_exit():
+        with subprocess.Popen([sys.argv[2], "trim", str(os.getpid())], stdout=subprocess.DEVNULL) as command:
+            becomes_true(lambda: command.poll() is not None)
+
+    sys.excepthook = lambda *_: None
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    drop_cycle(60)
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(30)
+
+
+def trim_without_own_code():
+    """A trim is requested while the program has replaced the interpreter's functions. Prints those that are called."""
+    called = []
+
+    def recorder(name, function):
+        def call(*arguments, **named):
+            called.append(name)
+            return function(*arguments, **named)
+
+        return call
+
+    drop_cycle(60)
+    waitpid, sleep = os.waitpid, time.sleep  # neither calls a function by its name
+    command = subprocess.Popen([sys.argv[2], "trim", str(os.getpid())], stdout=subprocess.PIPE, text=True)
+    replaced = [
+        (names, name, recorder(name, function), function)
+        for names in map(vars, (builtins, sys, gc, _signal, threading))
+        for name, function in names.items()
+        if callable(function) and not isinstance(function, type)
+    ]
+    for names, name, own, _ in replaced:
+        names[name] = own
+    while waitpid(command.pid, os.WNOHANG) == (0, 0):
+        sleep(0.01)
+    calls = [*called]
+    for names, name, _, function in replaced:
+        names[name] = function
+    command.returncode = 0
+    print(command.stdout.read().partition("returned, ")[2].strip(), live_mb(), calls)
 
 
 if __name__ == "__main__":

@@ -39,6 +39,12 @@ plain() { # MODE CASE [NAME=VALUE...]: a program without the package
     in_mode "$mode" "$@" "$PYTHON" "$HERE/plain.py" "$case" "$COMMAND" 2>&1
 }
 
+by_ctrl_c() { # MODE: the exit status, which is 130 if SIGINT ends the program
+    local status=0
+    plain "$1" trim_after_ctrl_c || status=$?
+    echo "$status"
+}
+
 COMMAND=$ROOT/target/release/flarena
 for PYTHON in $(pythons); do
     name=$("$PYTHON" -c 'import sys; print("%s Python %d.%d" % (("the", "Debian")[sys.executable.startswith("/usr/bin")], *sys.version_info[:2]))')
@@ -92,6 +98,9 @@ for PYTHON in $(pythons); do
             "60.0 MB of it cyclic garbage 0" plain $mode trim
         check_output "$name, $mode: flarena trim during a signal handler collects nothing, and says why" \
             "Python's collector did not run (disabled, in a signal handler, or Python is ending) 60" plain $mode trim_in_handler
+        check_output "$name, $mode: flarena trim runs no function that the program has put in the place of the interpreter's" \
+            "60.0 MB of it cyclic garbage 0 []" plain $mode trim_without_own_code
+        check_output "$name, $mode: Ctrl-C ends a program by SIGINT that is trimmed while its atexit functions run" 130 by_ctrl_c $mode
     done
 done
 for mode in glibc jemalloc; do

@@ -3,7 +3,11 @@
 holders.py wait waits for run.sh; without an argument it prints the holders.
 """
 
+import builtins
+import ctypes
 import gc
+import json
+import os
 import sys
 import time
 
@@ -38,9 +42,18 @@ def pair():
     return [b"x" * (3 << 20), b"x" * (4 << 20)]
 
 
+def use_own_functions(sleep=time.sleep):
+    """The program replaces functions of the interpreter and of the standard library. Its own end the program."""
+    for module in (builtins, gc, json, sys, time, ctypes):
+        for name, function in list(vars(module).items()):
+            if callable(function) and not isinstance(function, type) and function is not sleep:
+                vars(module)[name] = lambda *_, exit=os._exit, **__: exit(1)
+
+
 def wait():
     model = b"x" * (10 << 20)
     print("ready", flush=True)
+    use_own_functions()
     for _ in range(12000):  # run.sh ends it
         time.sleep(0.05)
     return model
@@ -53,8 +66,6 @@ if __name__ == "__main__":
         both = pair()
         wait()
     else:
-        import json
-
         import flarena
         from flarena import _sites
 

@@ -43,6 +43,7 @@ exit_and_fork() { # MODE
     echo "$said"
 }
 holders() { on "$1" FLARENA_SITES_SAMPLE=off "$PYTHON" holders.py; } # MODE; the program counts the sites
+holders_in_time() { on glibc FLARENA_SITES_SAMPLE=off "$PYTHON" holders_in_time.py "$1"; }
 no_program_code() { on glibc "$PYTHON" no_program_code.py "$1"; }
 by_backend() { on "$1" FLARENA_RECYCLE=off FLARENA_SITES_SAMPLE=off "${@:2}"; } # MODE COMMAND...
 is_off() { in_mode glibc PYTHONPATH="$HOOKS:$PACKAGE" "$PYTHON" -c 'from flarena import _sites; print(_sites.request("who")[:60].split(",")[1])'; }
@@ -221,6 +222,11 @@ traced a search for holders in a tracer or profiler keeps the variables of the t
 bytearrays a bytearray can be resized during a search for holders
 hostile a search for holders calls no method of an object, a class or a metaclass
 CASES
+    check_output "$name: a search for holders that waits for another thread finds them" \
+        "module __main__: kept -> bytearray" holders_in_time busy
+    check_output "$name: a search for holders finds a variable of a module without a walk through all objects" \
+        "module __main__: kept -> bytearray" holders_in_time in_module
+    check_output "$name: a search for holders without time names none" "bytearray: not found in time" holders_in_time cut
     check_output "$name: if the self-check fails, sites stay off and one line says so" \
         "flarena: FLARENA_SITES is off in this process: the frames of Python $("$PYTHON" -c 'import sys; print(sys.version.split()[0])') were not read correctly (a function, recursion, a generator, a coroutine, __del__, a callback of C, a thread)"$'\n'"False False True" \
         failed_check other_frames
@@ -233,12 +239,13 @@ CASES
 done < <(pythons)
 PYTHON=$(command -v python3)
 if need pgrep procps; then
-    check "flarena who names lines and holders of a running process" who_command
+    check "flarena who names lines and holders of a running process, whose functions it does not run" who_command
 fi
 check "flarena who says how to switch sites on" who_without_sites
 check "sites that start in a running process continue in its forked children" names_later_lines glibc forked
 check "the check of the frames of a running process starts no thread" names_later_lines glibc other_threads
 check "neither a trim nor the check of the frames of a running process runs an import hook" names_later_lines glibc import_hook
+check "the check of the frames of a running process runs no function that the program has replaced" names_later_lines glibc own_functions
 check "sites start once if several clients ask" several_start
 check "without ctypes sites do not start, and the answer says so" stays_off without_ctypes 'has not imported ctypes'
 unless_qemu "does not implement seccomp" check "sites do not start behind a seccomp filter that may kill for the check, and the answer says so" behind_filter

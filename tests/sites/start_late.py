@@ -1,8 +1,9 @@
 """A program whose sites start while it runs: it allocates 40 MB in `cache` as soon as a file exists.
 
-start_late.py FILE [without_ctypes|blocked|other_implementation|other_threads|import_hook|forked]
+start_late.py FILE [without_ctypes|blocked|other_implementation|other_threads|import_hook|own_functions|forked]
 """
 
+import builtins
 import os
 import sys
 import threading
@@ -47,13 +48,34 @@ if kind == "import_hook":
     for name in ("atexit", "gc", "__future__"):
         sys.modules.pop(name, None)
     sys.meta_path.insert(0, Finder)
+functions = []
+if kind == "own_functions":
+    import gc
+
+    def replacement(function):
+        def call(*arguments, print=print, exit=os._exit):
+            print("the check ran a function of the program instead of", function, flush=True)
+            exit(1)
+
+        return call
+
+    functions = [
+        (names, name, replacement(name), function)
+        for names in map(vars, (builtins, sys, gc, ctypes, threading))
+        for name, function in names.items()
+        if callable(function) and not isinstance(function, type)
+    ]
 if kind == "blocked":  # a child writes the number, so the main thread is in C already
     read, write = os.pipe()
     os.set_inheritable(read, True)
     os.system(f"echo $PPID; cat <&{read}")  # until this process ends
 print(os.getpid(), flush=True)
+for names, name, own, _ in functions:
+    names[name] = own
 while not os.path.exists(sys.argv[1]):
     time.sleep(0.01)
+for names, name, _, function in functions:
+    names[name] = function
 if kind == "forked" and os.fork():
     os.wait()
     sys.exit()

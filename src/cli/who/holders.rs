@@ -68,8 +68,8 @@ fn ask(process: &Process, site: u32, deadline: Instant) -> anyhow::Result<Result
         }
         if Instant::now() > deadline {
             return Ok(Err(format!(
-                "process {pid}: its main thread ran no Python code in time: try again, or wait \
-                 longer with --timeout"
+                "process {pid}: its main thread, which answers between two instructions of Python code, has not \
+                 answered in time: try again, or wait longer with --timeout"
             )));
         }
         thread::sleep(POLL_INTERVAL);
@@ -86,29 +86,30 @@ fn joined(site: u32, answers: &[Value]) -> Value {
         .iter()
         .filter_map(|one| one["blocks"].as_u64())
         .sum();
-    let complete = answers.iter().all(|one| one["complete"] != false);
+    let complete = answers.iter().all(|one| one["complete"] == true);
     json!({"site": site, "blocks": blocks, "complete": complete, "chains": chains})
 }
 
 fn render(pid: i32, site: u32, holders: &Value) -> String {
     let chains = holders.get("chains").and_then(Value::as_array);
     let chains: Vec<&Value> = chains.into_iter().flatten().collect();
+    let is_complete = holders.get("complete") == Some(&Value::Bool(true));
     if chains.is_empty() {
-        return format!("{pid}: no array, tensor or bytes of site {site} was found\n");
+        let time = if is_complete { "" } else { " in time" };
+        return format!("{pid}: no array, tensor or bytes of site {site} was found{time}\n");
     }
     let mut page = format!("{pid}: the largest objects of site {site}\n");
     for chain in chains {
-        let text = |name| chain.get(name).and_then(Value::as_str).unwrap_or("?");
-        let size = chain.get("bytes").and_then(Value::as_u64).unwrap_or(0);
-        page += &format!(
-            "  {} {}, held by {}\n",
-            plain(text("object")),
-            bytes(size),
-            plain(text("text"))
-        );
+        let text = |name| plain(chain.get(name).and_then(Value::as_str).unwrap_or("?"));
+        let size = bytes(chain.get("bytes").and_then(Value::as_u64).unwrap_or(0));
+        let object = text("object");
+        page += &match text("end") == "not found in time" {
+            true => format!("  {object} {size}: its holder was not found in time\n"),
+            false => format!("  {object} {size}, held by {}\n", text("text")),
+        };
     }
-    if holders.get("complete") == Some(&Value::Bool(false)) {
-        page += "  (the process stopped the search at its time limit: there may be more)\n";
+    if !is_complete {
+        page += "  (the search for objects ended at its limit of CPU time: there may be more)\n";
     }
     page
 }
@@ -139,7 +140,20 @@ mod tests {
             "7: the largest objects of site 3\n  ndarray 2.00 MB, held by cycle: \
              Task.client_tasks -> ClientTask.task -> Task\n"
         );
-        let none = serde_json::json!({"chains": []});
-        assert!(render(7, 3, &none).contains("no array"));
+    }
+
+    #[test]
+    fn a_search_that_ended_at_its_limit_says_so_and_names_no_holder() {
+        let cut = serde_json::json!({"complete": false, "chains": [
+            {"object": "ndarray", "bytes": 2 << 20, "end": "not found in time",
+             "text": "ndarray: not found in time"}]});
+        assert_eq!(
+            render(7, 3, &cut),
+            "7: the largest objects of site 3\n  ndarray 2.00 MB: its holder was not found in time\n  \
+             (the search for objects ended at its limit of CPU time: there may be more)\n"
+        );
+        let none = |complete| render(7, 3, &serde_json::json!({"complete": complete, "chains": []}));
+        assert_eq!(none(true), "7: no array, tensor or bytes of site 3 was found\n");
+        assert!(none(false).ends_with("was found in time\n"));
     }
 }

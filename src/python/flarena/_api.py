@@ -181,10 +181,11 @@ def holders(site: int | None = None, seconds: float = 1.0) -> list[str]:
     """The references that hold the largest arrays, tensors and bytes of an allocation site, a line per object.
 
     site     its number in `flarena who` and `flarena report`; None: the site that holds most
-    seconds  time limit of the search
+    seconds  CPU time that the search may take
 
     Examples: "module job: CACHE -> ndarray", "run.py:12 in main: model -> ndarray". Only a garbage collection
-    frees the object of "cycle: Task.client_tasks -> ClientTask.task -> Task". A line contains names, never
+    frees the object of "cycle: Task.client_tasks -> ClientTask.task -> Task". If the time did not suffice for an
+    object, its line is "ndarray: not found in time". A line contains names, never
     values. Returns an empty list unless FLARENA_SITES is on. Uses the interpreter's lists of referrers, and
     keeps no object alive.
     """

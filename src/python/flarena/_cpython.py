@@ -7,16 +7,19 @@ program (see `_foreign`).
 
 from __future__ import annotations
 
-import ctypes
-import gc
 import sys
 import types
+from ctypes import addressof, c_char, c_void_p, pythonapi, sizeof
+from gc import is_tracked
+from sys import _current_frames, _getframe, getrefcount
 
 from . import _foreign
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+__builtins__ = _foreign.BUILTINS
 
 _CO_OPTIMIZED = 1  # flag of a function's code: its variables are its own, not a module's namespace
 
@@ -26,11 +29,11 @@ _CO_OPTIMIZED = 1  # flag of a function's code: its variables are its own, not a
 
 def _interpreter_function(name: str, arguments: int = 0) -> Any:
     try:
-        found: Any = ctypes.pythonapi[f"PyInterpreterState_{name}"]
+        found: Any = pythonapi[f"PyInterpreterState_{name}"]
     except AttributeError:  # not CPython
         return lambda *_: None
-    found.restype = ctypes.c_void_p
-    found.argtypes = (ctypes.c_void_p,) * arguments
+    found.restype = c_void_p
+    found.argtypes = (c_void_p,) * arguments
     return found
 
 
@@ -66,9 +69,9 @@ class RunningLocals:
         modules = _foreign.modules()
         # By identity: a lookup of __name__ in the globals could call `__eq__` of a key.
         self._excluded = {id(_foreign.module_namespace(modules[name])) for name in excluded_modules if name in modules}
-        own = sys._getframe()
+        own = _getframe()
         # The list has the frames of all interpreters. Another one may run meanwhile, with a lock of its own.
-        frames = list(sys._current_frames().values()) if _is_only_interpreter() else [own]
+        frames = list(_current_frames().values()) if _is_only_interpreter() else [own]
         for frame in frames:
             self._add_stack(frame)
         frames.clear()
@@ -91,7 +94,7 @@ class RunningLocals:
         self.entries += [(frame, name, value) for name, value in pairs]
         # Before 3.13 the frame keeps this copy, which keeps all values alive. Three references mean
         # that the frame, this function and the argument of getrefcount are the only ones.
-        if sys.version_info < (3, 13) and sys.getrefcount(variables) <= 3:
+        if sys.version_info < (3, 13) and getrefcount(variables) <= 3:
             variables.clear()
         return [value for _, value in pairs]
 
@@ -121,7 +124,7 @@ def _is_traced(frame: types.FrameType, callee: list[Any]) -> bool:
 
 def is_untracked_container(one: Any) -> bool:
     """True for a dict or tuple of numbers, texts and arrays only: CPython's collector does not list those."""
-    return (type(one) is dict or type(one) is tuple) and not gc.is_tracked(one)
+    return (type(one) is dict or type(one) is tuple) and not is_tracked(one)
 
 
 class LargeKinds:
@@ -137,6 +140,7 @@ class LargeKinds:
         self._no_override = _foreign.class_of_module(modules.get("torch._C"), "DisableTorchFunction")
         self._start_offset = _bytearray_start_offset()
         self._is_large: dict[int, tuple[type, bool]] = {}  # by id, because a metaclass may define __hash__
+        self._small: set[int] = set()  # ids of types whose objects are neither large nor untracked containers
 
     def is_large(self, kind: type) -> bool:
         known = self._is_large.get(id(kind))
@@ -144,7 +148,14 @@ class LargeKinds:
             bases = (bytes, bytearray, self._array)
             large = any(base is not None and _foreign.is_subclass(kind, base) for base in bases)
             known = self._is_large[id(kind)] = kind, large or any(kind is one for one in self._tensors)
+            if not known[1] and kind is not dict and kind is not tuple:
+                self._small.add(id(kind))
         return known[1]
+
+    def without_small(self, objects: list[Any]) -> list[Any]:
+        """The objects without those of types that `is_large` has refused, quickly."""
+        small = self._small
+        return [one for one in objects if id(type(one)) not in small]
 
     def address_of(self, held: Any) -> int | None:
         """The address of the object's memory. For bytes that is the object itself, which begins its block."""
@@ -171,7 +182,7 @@ class LargeKinds:
 
 
 def _word_at(address: int) -> int | None:
-    return ctypes.c_void_p.from_address(address).value
+    return c_void_p.from_address(address).value
 
 
 def _bytearray_start_offset() -> int | None:
@@ -183,7 +194,7 @@ def _bytearray_start_offset() -> int | None:
     for cut in (3, 50):
         sample = bytearray(200)
         del sample[:cut]  # now its first byte is not the first byte of its block
-        address = ctypes.addressof(ctypes.c_char.from_buffer(sample))
-        words = range(0, bytearray.__basicsize__, ctypes.sizeof(ctypes.c_void_p))
+        address = addressof(c_char.from_buffer(sample))
+        words = range(0, bytearray.__basicsize__, sizeof(c_void_p))
         offsets.add(next((offset for offset in words if _word_at(id(sample) + offset) == address), None))
     return offsets.pop() if len(offsets) == 1 else None

@@ -7,12 +7,18 @@ They compare objects by identity, and texts only if both are exact `str` objects
 
 from __future__ import annotations
 
+import builtins
 import sys
 import types
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+# The builtins of the search for holders, which begins between two instructions of the program: a function that the
+# program puts into `builtins` later could wait for one of its locks. Without the last value of an interactive session.
+BUILTINS = {name: value for name, value in vars(builtins).items() if name != "_"}
+__builtins__ = BUILTINS
 
 _get_mro: Any = type.__dict__["__mro__"].__get__
 _get_namespace_of_class: Any = type.__dict__["__dict__"].__get__
@@ -54,6 +60,13 @@ def modules() -> dict[str, Any]:
         for name, module in (items(sys.modules) if is_instance(sys.modules, dict) else [])
         if type(name) is str and is_instance(module, types.ModuleType)
     }
+
+
+def variables_of_modules() -> list[tuple[Any, Any]]:
+    """The namespace and the value of each variable of a module, without functions, classes and modules."""
+    left_out = {id(types.FunctionType), id(types.BuiltinFunctionType), id(type), id(types.ModuleType)}
+    namespaces = [_get_namespace_of_module(module) for module in modules().values()]
+    return [(names, value) for names in namespaces for _, value in items(names) if id(type(value)) not in left_out]
 
 
 def module_namespace(module: Any) -> Any:

@@ -159,12 +159,18 @@ def start_late(address: int) -> None:
     `address` is that of its function flarena_sites. The program has imported ctypes and threading. Raises only
     exceptions of the program.
     """
-    ctypes = sys.modules["ctypes"]
-    ask = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t)(address)
+    ctypes: "Any" = sys.modules["ctypes"]
+
+    class Ask(ctypes._CFuncPtr):  # type: ignore[misc]  # ctypes.CFUNCTYPE uses the program's builtins
+        _flags_ = ctypes._FUNCFLAG_CDECL
+        _restype_ = ctypes.c_int
+        _argtypes_ = (ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t)
+
+    ask = Ask(address)
     try:
         reason = _obstacle_to_late_start()
         if reason is None:
-            reason = disagreement(Comparison(ask, ctypes.create_string_buffer(FRAMES_BYTES)), with_thread=False)
+            reason = disagreement(Comparison(ask, (ctypes.c_char * FRAMES_BYTES)()), with_thread=False)
     except BaseException as error:
         reason = f"the check of its frames failed ({type(error).__name__})"
         if belongs_to_program(error):  # type: ignore[name-defined]  # noqa: F821  # of _safety.py

@@ -7,9 +7,9 @@ it reads objects through `_foreign` only, and compares them by identity.
 
 from __future__ import annotations
 
-import gc
-import time
 import types
+from gc import get_referents, get_referrers
+from time import thread_time
 
 from . import _foreign
 
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
     from ._cpython import RunningLocals
 
+__builtins__ = _foreign.BUILTINS
+
+NOT_FOUND = "not found in time"  # the end of a chain
 _WIDTH = 40  # objects that are followed in each step
 _STEPS = 24
 # Modules whose frames belong to the search, not to the program.
@@ -26,11 +29,13 @@ OWN_MODULES = ("flarena._api", "flarena._cpython", "flarena._foreign", "flarena.
 
 
 class Search:
-    """One search. `deadline` is a time of `time.monotonic()` in seconds."""
+    """One search. `deadline` is a time of `time.thread_time()` in seconds."""
 
     def __init__(self, local: RunningLocals, deadline: float) -> None:
         self._local, self._deadline = local, deadline
         self._modules = {id(_foreign.module_namespace(module)): name for name, module in _foreign.modules().items()}
+        # id of a variable's value -> the namespace. The collector needs a walk through all objects to tell it.
+        self._namespaces = {id(value): names for names, value in _foreign.variables_of_modules()}
         self._known: dict[int, Any] = {}  # id -> each object that was found
         self._referrers: dict[int, list[int]] = {}  # id of an object -> ids of its referrers
         self._toward: dict[int, int] = {}  # id of a referrer -> id of the object through which it was found
@@ -45,8 +50,10 @@ class Search:
         try:
             outermost = self._enter(held, trail)
             end, last = self._spread(outermost, own | {id(trail)})
-            path = self._cycle(outermost) if end == "cycle" else self._path(last)
             what = _foreign.type_name(held)
+            if end == NOT_FOUND:
+                return {"object": what, "bytes": size, "end": end, "chain": [], "text": f"{what}: {end}"}
+            path = self._cycle(outermost) if end == "cycle" else self._path(last)
             return {"object": what, "bytes": size, "end": end, "chain": path, "text": self._text(end, path, what)}
         finally:
             self._known.clear()
@@ -69,11 +76,17 @@ class Search:
                 end = self._end_of(one)
                 if end:
                     return end, id(one)
-            if time.monotonic() > self._deadline:
-                return "unknown", id(frontier[0])
+            for one in frontier:
+                names = self._namespaces.get(id(one))
+                if names is not None and _foreign.name_of(names, one):
+                    self._known[id(names)] = names
+                    self._toward[id(names)] = id(one)
+                    return "module", id(names)
+            if thread_time() > self._deadline:
+                return NOT_FOUND, id(held)
             # A call with *frontier would make a tuple that refers to the objects. Its id must be in `own`.
             asked = tuple(frontier)
-            found = gc.get_referrers(*asked)
+            found = get_referrers(*asked)
             own |= {id(found), id(frontier), id(asked)}
             frontier = self._new(found, frontier, own)
             del found, asked
@@ -88,7 +101,7 @@ class Search:
             is_frame = type(referrer) is types.FrameType
             if id(referrer) in own or is_frame and self._local.is_excluded(referrer):
                 continue
-            for child in gc.get_referents(referrer):
+            for child in get_referents(referrer):
                 if id(child) in ids and child is not referrer:
                     self._referrers.setdefault(id(child), []).append(id(referrer))
                     self._toward.setdefault(id(referrer), id(child))

@@ -5,9 +5,11 @@ If the check fails, sites stay off, with one line on stderr.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import sys
 
+from . import _foreign
 from ._cpython import is_main_interpreter
 from ._frame_check import FRAMES_BYTES, Comparison, disagreement, obstacle_to_reading_frames
 from ._settings import is_silent
@@ -17,8 +19,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+__builtins__ = _foreign.BUILTINS
+
 _MAY_BE_LONG = ("who", "blocks")  # requests whose answer may exceed _SHORT_BYTES
 _SHORT_BYTES = 4096
+_CHAR = ctypes.c_char
 
 # flarena_sites of the preloaded library, after `_bind` has found it.
 _ask: Callable[[bytes, Any, int], int] | None = None
@@ -54,23 +59,19 @@ def start() -> None:
 
 def _check() -> str | None:
     """Why the library does not read this interpreter's frames correctly, or None."""
-    import ctypes
-
     assert _ask is not None
     return disagreement(Comparison(_ask, ctypes.create_string_buffer(FRAMES_BYTES)))
 
 
 def request(text: str) -> str | None:
     """Send one request to the library. None without the preload, and for a request that it does not know."""
-    import ctypes
-
     if _ask is None and not _bind():
         return None
     ask = _ask
     assert ask is not None
     line = text.encode("utf-8", "replace")
     needed = ask(line, None, 0) if text.partition(" ")[0] in _MAY_BE_LONG else _SHORT_BYTES
-    buffer = ctypes.create_string_buffer(max(needed, 0) + _SHORT_BYTES)
+    buffer = (_CHAR * (max(needed, 0) + _SHORT_BYTES))()
     if ask(line, buffer, len(buffer)) < 0:
         return None
     return buffer.value.decode("utf-8", "replace")
@@ -79,8 +80,6 @@ def request(text: str) -> str | None:
 def _bind() -> bool:
     """Find the library's function. False without the preload."""
     global _ask
-    import ctypes
-
     try:
         function = ctypes.CDLL(None).flarena_sites
     except (AttributeError, OSError, TypeError):
