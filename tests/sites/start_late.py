@@ -11,7 +11,7 @@ import time
 
 kind = sys.argv[2] if len(sys.argv) > 2 else ""
 if kind != "without_ctypes":
-    import ctypes  # noqa: F401
+    import ctypes
 if kind == "other_implementation":
     sys.implementation.name = "pypy"
 

@@ -55,6 +55,8 @@ def activate() -> None:
         if not is_usual:
             settings = _settings()
             if settings.sites_wanted(environ):
+                # The library runs _holders for a client, where an import could wait for a lock of the program.
+                from . import _holders  # noqa: F401
                 from ._sites import start
 
                 start()

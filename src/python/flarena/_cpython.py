@@ -19,7 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__builtins__ = _foreign.BUILTINS
+__builtins__ = _foreign.BUILTINS  # type: ignore[assignment]
 
 _CO_OPTIMIZED = 1  # flag of a function's code: its variables are its own, not a module's namespace
 

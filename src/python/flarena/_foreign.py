@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 # The builtins of the search for holders, which begins between two instructions of the program: a function that the
 # program puts into `builtins` later could wait for one of its locks. Without the last value of an interactive session.
 BUILTINS = {name: value for name, value in vars(builtins).items() if name != "_"}
-__builtins__ = BUILTINS
+__builtins__ = BUILTINS  # type: ignore[assignment]
 
 _get_mro: Any = type.__dict__["__mro__"].__get__
 _get_namespace_of_class: Any = type.__dict__["__dict__"].__get__

@@ -159,7 +159,7 @@ def start_late(address: int) -> None:
     `address` is that of its function flarena_sites. The program has imported ctypes and threading. Raises only
     exceptions of the program.
     """
-    ctypes: "Any" = sys.modules["ctypes"]
+    ctypes: Any = sys.modules["ctypes"]
 
     class Ask(ctypes._CFuncPtr):  # type: ignore[misc]  # ctypes.CFUNCTYPE uses the program's builtins
         _flags_ = ctypes._FUNCFLAG_CDECL

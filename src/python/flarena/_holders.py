@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
     from typing import Any
 
-__builtins__ = _foreign.BUILTINS
+__builtins__ = _foreign.BUILTINS  # type: ignore[assignment]
 
 _CHUNK = 512  # containers that are inspected between two checks of the time limit
 _MOST_NESTED = 24  # levels of untracked containers within each other

@@ -1,9 +1,9 @@
 """The memory pools of Arrow and PyTorch beside malloc: their size, and the release of their free memory.
 
 The library also runs this file as text, after `_safety.py`, when the program is idle or near its limit
-(src/shim/governor). So it imports no other module of the package. It never imports Arrow or PyTorch, also not one that waits in
-`importlib.util.LazyLoader`: if the program has not imported them, they have no pool. Callers contain errors: the
-library may be in the middle of its import, or its driver has failed.
+(src/shim/governor). So it imports no other module of the package. It never imports Arrow or PyTorch, also not one that
+waits in `importlib.util.LazyLoader`: if the program has not imported them, they have no pool. Callers contain errors:
+the library may be in the middle of its import, or its driver has failed.
 """
 
 import _io
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-_namespace_of_module: "Any" = type(sys).__dict__["__dict__"].__get__
+_namespace_of_module: "Any" = vars(type(sys))["__dict__"].__get__
 
 
 def _attribute(module: str, name: str) -> "Any":

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from ._cpython import RunningLocals
 
-__builtins__ = _foreign.BUILTINS
+__builtins__ = _foreign.BUILTINS  # type: ignore[assignment]
 
 NOT_FOUND = "not found in time"  # the end of a chain
 _WIDTH = 40  # objects that are followed in each step

@@ -6,7 +6,7 @@ and its imports are the interpreter's own functions, also where the program has 
 raise, or count its reads. So it uses nothing but builtins, modules that the library knows, and methods of exact types.
 """
 
-import _signal
+import _signal  # type: ignore[import-not-found]
 import gc
 import sys
 
@@ -18,7 +18,7 @@ _MOST_WRAPPERS = 8  # around a handler's function: partials, methods, callable o
 
 _mro_of: "Any" = type.__dict__["__mro__"].__get__
 _namespace_of: "Any" = type.__dict__["__dict__"].__get__
-_namespace_of_module: "Any" = type(sys).__dict__["__dict__"].__get__
+_namespace_of_module: "Any" = vars(type(sys))["__dict__"].__get__
 _traceback_of: "Any" = BaseException.__dict__["__traceback__"].__get__
 # The types of these are the types of what a class in C code has.
 _method: "Any" = str.__dict__["join"]

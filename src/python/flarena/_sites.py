@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-__builtins__ = _foreign.BUILTINS
+__builtins__ = _foreign.BUILTINS  # type: ignore[assignment]
 
 _MAY_BE_LONG = ("who", "blocks")  # requests whose answer may exceed _SHORT_BYTES
 _SHORT_BYTES = 4096
@@ -48,9 +48,6 @@ def start() -> None:
         _say(f"flarena: FLARENA_SITES is off in this process: {reason}\n")
         return
     import atexit
-
-    # A client may ask for holders. The library then runs this module where an import could wait for a lock.
-    from . import _holders  # noqa: F401
 
     # Registered this early, it runs as the last one. After it the interpreter frees its threads' states.
     atexit.register(request, "stop")
