@@ -68,8 +68,7 @@ extern "C" {
 
 /*
  * Returns all free memory to the system: the recycler's cache, the free memory of the backend's heap,
- * and the calling thread's cache. Also purges jemallocs and mimallocs of other libraries, as far as
- * they export a way (FLARENA_POOLS). Takes 100 to 350 ms for each GB returned; other threads continue.
+ * and the calling thread's cache. Takes 100 to 350 ms for each GB returned; other threads continue.
  *
  * Returns 1 if memory was released, 0 if there was none to release, and -1 if another allocator serves
  * this process. Source: the change of the resident size; without /proc, the answers of the allocators.
@@ -179,7 +178,7 @@ int flarena_stats_json(char *buf, size_t len) FLARENA_WEAK;
  * FLARENA_GC                        run Python's garbage collector when large blocks have grown, not only by the number of objects
  * NVFLARE_CLIENT_MEMORY_GC_ROUNDS   an NVFlare client collects garbage and returns free memory after every so many results; 0: never
  * NVFLARE_CUDA_EMPTY_CACHE          true: the cleanup of NVFLARE_CLIENT_MEMORY_GC_ROUNDS also empties PyTorch's CUDA cache
- * FLARENA_POOLS                     return the free memory of pools beside malloc (Arrow, mimalloc, pinned memory)
+ * FLARENA_POOLS                     return the free memory of pools beside malloc (Arrow, PyTorch's pinned memory)
  * FLARENA_LOG                       messages of the library on stderr; info also prints the effective settings once
  *
  * The library and its launchers set three more; do not set them yourself: FLARENA_INHERITED (which values

@@ -309,7 +309,7 @@ settings! {
         accepts: "auto or off",
         good: ["auto", "Off", "on", "0"], bad: ["some", "gpu"],
         removed: Removed { value: "all", replacement: "auto" },
-        doc: "return the free memory of pools beside malloc (Arrow, mimalloc, pinned memory)",
+        doc: "return the free memory of pools beside malloc (Arrow, PyTorch's pinned memory)",
     }
     Log {
         name: "FLARENA_LOG",

@@ -30,8 +30,6 @@ pub enum Extra {
     ClientApiBootstrap,
     /// glibc's own settings, which may hold the user's arena count.
     GlibcTunables,
-    /// The allocator that Apache Arrow uses for its buffers.
-    ArrowPool,
     /// Set by systemd in a service.
     ServiceInvocation,
     /// Set by container engines.
@@ -42,14 +40,13 @@ pub enum Extra {
     Removed,
 }
 
-const EXTRAS: [&str; 11] = [
+const EXTRAS: [&str; 10] = [
     INHERITED,
     "FLARENA_LAUNCHED",
     "FLARENA_PROBE",
     "CLIENT_API_TYPE",
     "NVFLARE_CLIENT_API_BOOTSTRAP",
     "GLIBC_TUNABLES",
-    "ARROW_DEFAULT_MEMORY_POOL",
     "INVOCATION_ID",
     "container",
     "KUBERNETES_SERVICE_HOST",

@@ -9,7 +9,7 @@ built() { # NAME: the path of a compiled file
 compile_neighbours() {
     mkdir -p "$SCRATCH/neighbours"
     local name
-    for name in allocates_in_ctor own_malloc fails_to_purge replaces_libc; do
+    for name in allocates_in_ctor own_malloc replaces_libc; do
         compile "lib/$name.c" "$(built "$name.so")" -shared -fPIC
     done
     for name in another_malloc deepbind late_dlopen closed_stdio trim_errno; do
@@ -121,7 +121,7 @@ check_neighbours() {
         check "$mode: $(sentence_of neighbours/late_dlopen.c)" opened_late "$mode"
         check "$mode: $(sentence_of neighbours/atfork_under_lock.c)" run_program "$mode" "$(built atfork_under_lock)"
         check "$mode: $(sentence_of neighbours/trim_errno.c)" \
-            run_program "$mode" "$(built trim_errno)" -- "$(built fails_to_purge.so)"
+            run_program "$mode" "$(built trim_errno)"
         check "$mode: $(sentence_of neighbours/closed_stdio.c)" with_closed_stdio "$mode"
         check "$mode, markers on and a bad setting: $(sentence_of neighbours/closed_stdio.c)" \
             with_closed_stdio "$mode" NVFLARE_CLIENT_MEMORY_PROFILE=1 FLARENA_DECAY_MS=junk

@@ -43,21 +43,6 @@ polars() {
     most=$(($(printf '%s' "$bare" | value idle) + 32))
     satisfies "idle < $most" "$(launched -- "$PYTHON" "$HERE/polars_rounds.py" $most)"
 }
-library() { # NAME PACKAGE: prints the path, after installing the package if necessary
-    local path
-    path=$(compgen -G "/usr/lib/*/$1") || { install_packages "$2" && path=$(compgen -G "/usr/lib/*/$1"); } ||
-        { echo "$2 cannot be installed" && exit 77; }
-    printf '%s' "$path"
-}
-other_allocator() { # LIBRARY PACKAGE MALLOC FREE WAY [NAME=VALUE...]
-    local path way=$5 malloc=$3 free=$4
-    path=$(library "$1" "$2")
-    shift 5
-    [ "$way" = idle ] || set -- FLARENA_GOVERNOR=off "$@"
-    # Preloaded behind flarena, because a library that needs static TLS cannot be loaded later.
-    in_mode glibc LD_PRELOAD="$LIB:$path" MALLOC_CONF=dirty_decay_ms:-1,muzzy_decay_ms:-1 "$@" python3 "$HERE/other_allocator.py" "$path" "$malloc" "$free" "$way"
-}
-keeps_its_memory() { { other_allocator "$@" FLARENA_POOLS=off 2>&1 || :; } | grep 'MB are left$'; }
 markers() {
     rm -f "$SCRATCH/markers"
     launched ARROW_DEFAULT_MEMORY_POOL=mimalloc FLARENA_MARKER_FILE="$SCRATCH/markers" NVFLARE_CLIENT_MEMORY_PROFILE=1 -- \
@@ -86,12 +71,6 @@ check "control: without flarena PyTorch keeps the memory of freed tensors when o
 for mode in glibc jemalloc; do
     check "$mode: with flarena the memory of PyTorch's freed tensors is released when idle, and the peak is lower" torch_releases $mode
 done
-for way in trim idle; do
-    check "free memory of a jemalloc in another library is released: $way" other_allocator libjemalloc.so.2 libjemalloc2 malloc free "$way"
-done
-# Debian's mimalloc 2 releases memory only in the thread that freed it.
-check "free memory of a mimalloc in another library is released: trim" other_allocator libmimalloc.so.2 libmimalloc2.0 mi_malloc mi_free trim
-check "with FLARENA_POOLS=off an allocator in another library keeps its memory" keeps_its_memory libjemalloc.so.2 libjemalloc2 malloc free trim
 
 if install_packages_once >"$SCRATCH/packages" 2>&1; then
     check "control: without flarena Arrow keeps hundreds of megabytes when idle" bare_arrow_keeps

@@ -8,7 +8,7 @@
 typedef struct {
     void *handle;
     int (*call)(void);
-    void (*set_host)(atomic_int *is_purging, void (*on_unload)(void));
+    void (*set_host)(atomic_int *is_asked, void (*on_unload)(void));
 } Plugin;
 
 static inline Plugin load_plugin(void) {

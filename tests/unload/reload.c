@@ -1,4 +1,4 @@
-// a plugin with an allocator of its own has a new state after dlclose and dlopen, also after a purge
+// a plugin that looks like Python has a new state after dlclose and dlopen, also after a trim
 #include "plugin.h"
 
 static int unloads;

@@ -3,7 +3,6 @@
 use crate::backends::choose::{self, dispatch};
 use crate::backends::jemalloc;
 use crate::memory_limit;
-use crate::pools;
 use crate::report::trim;
 use flarena_sys::{config, proc::procfs};
 
@@ -12,21 +11,13 @@ pub fn everything() -> u64 {
     counted(trim::release_all).1
 }
 
-/// In an idle program: releases the free memory of the backend and of allocators in other
-/// libraries. Returns the bytes. If the user chose how long jemalloc keeps pages, only
-/// [`decay_jemalloc`] releases them.
+/// In an idle program: releases the free memory of the backend. Returns the bytes. If the user chose how long
+/// jemalloc keeps pages, only [`decay_jemalloc`] releases them.
 pub fn idle_heap() -> u64 {
-    let has_users_decay = choose::is_jemalloc() && jemalloc::has_users_decay(config::environment());
-    if has_users_decay && !pools::has_any() {
+    if choose::is_jemalloc() && jemalloc::has_users_decay(config::environment()) {
         return 0;
     }
-    let release = || {
-        pools::purge();
-        if !has_users_decay {
-            dispatch!(trim(0));
-        }
-    };
-    counted(release).1
+    counted(|| dispatch!(trim(0))).1
 }
 
 /// Releases the pages that jemalloc's own decay says are due. jemalloc does so only while the

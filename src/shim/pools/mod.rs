@@ -1,11 +1,10 @@
-//! Allocators beside malloc in this process: how much they hold, and how to make them release free
+//! Allocators beside malloc in this process: how much they hold. `governor::python` makes them release free
 //! memory. With `FLARENA_POOLS=off` this module does nothing.
 
 mod arenas;
-mod foreign;
 pub mod python_pools;
 
-use flarena_sys::{config, seccomp};
+use flarena_sys::config;
 
 /// Bytes in pools beside malloc; `None` if there is no such pool, or its size is unknown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -32,21 +31,6 @@ pub fn usage() -> Usage {
         gpu_allocated_bytes: python_pools::GPU_ALLOCATED.bytes(),
         gpu_reserved_bytes: python_pools::GPU_RESERVED.bytes(),
     }
-}
-
-/// Makes allocators in other libraries release free memory, if they export a function for that.
-/// True if there was one. Takes some milliseconds for each 100 MB.
-pub fn purge() -> bool {
-    may_purge() && foreign::purge()
-}
-
-pub fn has_any() -> bool {
-    may_purge() && foreign::has_any()
-}
-
-/// False once the program has installed a seccomp filter: a purge may make calls that it forbids.
-fn may_purge() -> bool {
-    is_on() && seccomp::allows_common_calls()
 }
 
 fn is_on() -> bool {

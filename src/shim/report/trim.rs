@@ -7,7 +7,6 @@ use flarena_shared::stages::Stage;
 
 use crate::backends::choose::{self, dispatch};
 use crate::launch::{self, StartTrigger};
-use crate::pools;
 use crate::report::mark;
 use flarena_recycler as recycler;
 use flarena_sys::proc::procfs;
@@ -38,12 +37,9 @@ pub fn malloc_trim(pad: usize) -> c_int {
     c_int::from(released(|| claims_release(pad)))
 }
 
-/// Releases all free memory, also of allocators in other libraries.
+/// Releases all free memory.
 pub fn release_all() -> bool {
-    released(|| {
-        pools::purge();
-        claims_release(0)
-    })
+    released(|| claims_release(0))
 }
 
 /// `None` behind a seccomp filter: a malloc call must not open a file then.

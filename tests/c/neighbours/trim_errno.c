@@ -19,13 +19,8 @@ static void check_trims(const char *when) {
     CHECK(errno == 4711, "malloc_trim, %s: %s", when, strerror(errno));
 }
 
-int main(int argc, char **argv) {
-    CHECK(argc == 2, "usage: trim_errno LIBRARY");
-    void *library = dlopen(argv[1], RTLD_NOW);
-    CHECK(library != NULL, "%s", dlerror());
-    int *purges = dlsym(library, "purges");
-    check_trims("another library's purge refused");
-    CHECK(*purges > 0, "that library was not called");
+int main(void) {
+    check_trims("nothing refused");
     refuse_madvise();
     check_trims("madvise refused");
 }

@@ -1,11 +1,11 @@
-// a plugin that is closed while the governor purges it is unloaded by the thread that closes it, before dlclose returns
+// a plugin that is closed while the governor asks it is unloaded by the thread that closes it, before dlclose returns
 #include "../governor/channel.h"
 #include "plugin.h"
 
 #include <sys/syscall.h>
 
 static long unloaded_by;
-static atomic_int is_purging;
+static atomic_int is_asked;
 static void note_thread(void) { unloaded_by = syscall(SYS_gettid); }
 
 int main(void) {
@@ -14,15 +14,15 @@ int main(void) {
         await_governor();
     for (int round = 0; round < 3; round++) {
         Plugin plugin = load_plugin();
-        plugin.set_host(&is_purging, note_thread);
+        plugin.set_host(&is_asked, note_thread);
         int client = -1;
         if (!mode_is("bare")) {
-            atomic_store(&is_purging, 0);
+            atomic_store(&is_asked, 0);
             client = await_channel(getpid(), start_ticks());
             CHECK(send(client, "trim\n", 5, MSG_NOSIGNAL) == 5, "no control channel");
-            for (int ms = 0; ms < 10000 && atomic_load(&is_purging) == 0; ms++)
+            for (int ms = 0; ms < 10000 && atomic_load(&is_asked) == 0; ms++)
                 sleep_ms(1);
-            CHECK(atomic_load(&is_purging) == 1, "a trim does not purge the plugin");
+            CHECK(atomic_load(&is_asked) == 1, "a trim asks no plugin that looks like Python");
         }
         unloaded_by = 0;
         CHECK(dlclose(plugin.handle) == 0, "dlclose: %s", dlerror());
