@@ -152,8 +152,17 @@ mod tests {
             "7: the largest objects of site 3\n  ndarray 2.00 MB: its holder was not found in time\n  \
              (the search for objects ended at its limit of CPU time: there may be more)\n"
         );
-        let none = |complete| render(7, 3, &serde_json::json!({"complete": complete, "chains": []}));
-        assert_eq!(none(true), "7: no array, tensor or bytes of site 3 was found\n");
+        let none = |complete| {
+            render(
+                7,
+                3,
+                &serde_json::json!({"complete": complete, "chains": []}),
+            )
+        };
+        assert_eq!(
+            none(true),
+            "7: no array, tensor or bytes of site 3 was found\n"
+        );
         assert!(none(false).ends_with("was found in time\n"));
     }
 }
