@@ -22,7 +22,10 @@ RESULTS = {
     "flarena, glibc / jemalloc mode": "flarena-glibc flarena-jemalloc",
 }
 README = ("glibc", "glibc-trim", "jemalloc", "flarena-glibc", "flarena-jemalloc")
-README_ROWS = {"idle_mb": "NumPy trainer, 512 MB model: memory while it waits, MB", "cpu_s": "NumPy trainer: CPU time, s"}
+README_ROWS = {
+    "idle_mb": "NumPy trainer, 512 MB model: memory while it waits, MB",
+    "cpu_s": "NumPy trainer: CPU time, s",
+}
 
 
 def text(contenders, key):
