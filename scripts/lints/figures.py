@@ -1,7 +1,7 @@
 """Compares the NumPy rows of README.md and docs/results.md with docs/numpy.json, the one measurement behind both.
 
-After a new measurement: `figures.py build/bench/results` (or .../partial) writes docs/numpy.json from the stored results
-of workload a. The rows are then changed by hand, until this check is silent.
+After a new measurement: `figures.py build/bench/results` (or .../partial) writes docs/numpy.json from the stored
+results of workload a. The rows are then changed by hand, until this check is silent.
 """
 
 import json
@@ -65,14 +65,17 @@ def differences():
             yield f"{path}: {title}: {found} is not {cells} of {DATA}"
 
 
+def medians(runs, name, keys):
+    return {key: round(statistics.median(run[name][key] for run in runs), 2) for key in keys}
+
+
 def write(folder):
     data = {}
     for model, keys in MODELS.items():
         with open(os.path.join(folder, f"a-{model}.json"), encoding="utf-8") as file:
             runs = json.load(file)["rounds"]
         data["workload"] = WORKLOAD.format(len(runs))
-        median = lambda name, key: round(statistics.median(run[name][key] for run in runs), 2)  # noqa: E731
-        data[model] = {name: {key: median(name, key) for key in keys} for name in runs[0]}
+        data[model] = {name: medians(runs, name, keys) for name in runs[0]}
     with open(DATA, "w", encoding="utf-8") as file:
         json.dump(data, file, indent=1)
 
