@@ -46,7 +46,7 @@ int main(void) {
     *(void **)&copy_by_libc = dlsym(RTLD_DEFAULT, "_Fork");
     // The heap keeps its size, and a trim looks at all of it.
     size_t index = 0;
-    for (void **block = small_heap(50 * MB); block != NULL; index++) {
+    for (void **block = small_heap(80 * MB); block != NULL; index++) {
         void **next = (void **)*block;
         if (index % 3 == 0)
             free(block);
