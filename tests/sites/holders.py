@@ -42,12 +42,16 @@ def pair():
     return [b"x" * (3 << 20), b"x" * (4 << 20)]
 
 
-def use_own_functions(sleep=time.sleep):
+def use_own_functions():
     """The program replaces functions of the interpreter and of the standard library. Its own end the program."""
-    for module in (builtins, gc, json, sys, time, ctypes):
-        for name, function in list(vars(module).items()):
-            if callable(function) and not isinstance(function, type) and function is not sleep:
-                vars(module)[name] = lambda *_, exit=os._exit, **__: exit(1)
+    replaced = [
+        (names, name)
+        for names in map(vars, (builtins, gc, json, sys, time, ctypes))
+        for name, function in names.items()
+        if callable(function) and not isinstance(function, type) and name != "sleep"
+    ]
+    for names, name in replaced:
+        names[name] = lambda *_, exit=os._exit, **__: exit(1)
 
 
 def wait():
