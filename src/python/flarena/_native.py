@@ -100,7 +100,7 @@ class Shim:
             self._note_trainer()
 
     def note_job(self, job: str | None) -> None:
-        """Report the id of the job whose model this process has received. The library writes a part of it to markers."""
+        """Report the id of the job whose model this process has received. Markers contain a part of it."""
         if self._notes_job:
             self._note_job(None if job is None else _c_string(job))
 

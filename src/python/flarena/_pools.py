@@ -71,7 +71,7 @@ def pinned_bytes() -> "int | None":
 
 
 def gpu_bytes() -> "tuple[int, int] | None":
-    """Bytes of PyTorch's tensors on all GPUs, and of the cache that they are in. None unless PyTorch has started CUDA."""
+    """Bytes of PyTorch's tensors on all GPUs, and of the cache that has them. None unless PyTorch has started CUDA."""
     is_initialized = _attribute("torch.cuda", "is_initialized")
     count, has_context, read = (
         _attribute("torch._C", f"_cuda_{name}") for name in ("getDeviceCount", "hasPrimaryContext", "memoryStats")
