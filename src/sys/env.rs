@@ -9,7 +9,7 @@ use std::ptr;
 
 use flarena_shared::settings::{Key, REMOVED_NAME, TABLE};
 
-use crate::loader::glibc::{self, Symbol};
+use crate::loader::glibc;
 
 extern "C" {
     static environ: *const *const c_char;
@@ -173,10 +173,9 @@ fn initial_environment() -> *const *const c_char {
 
 /// `argc` and `argv` on the initial stack.
 fn initial_stack() -> Option<(usize, *const *const c_char)> {
-    let variable = glibc::address_of(Symbol::StackEnd).cast::<*const usize>();
     // SAFETY: null, or the loader's variable, which it sets before it calls into any library. It is the place of
     // `argc` on the initial stack, before argv and envp.
-    let base = unsafe { variable.as_ref() }.map_or(ptr::null(), |base| *base);
+    let base = unsafe { glibc::stack_end().as_ref() }.map_or(ptr::null(), |base| *base);
     if base.is_null() {
         return None;
     }

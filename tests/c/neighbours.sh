@@ -9,7 +9,7 @@ built() { # NAME: the path of a compiled file
 compile_neighbours() {
     mkdir -p "$SCRATCH/neighbours"
     local name
-    for name in allocates_in_ctor own_malloc replaces_libc; do
+    for name in allocates_in_ctor own_malloc forwards_malloc replaces_libc; do
         compile "lib/$name.c" "$(built "$name.so")" -shared -fPIC
     done
     for name in another_malloc deepbind late_dlopen closed_stdio trim_errno; do
@@ -92,6 +92,10 @@ check_neighbours() {
         check "$mode: with FLARENA_LOG=info the library reports that another malloc serves the process" reports_other_malloc "$mode"
         check "$mode: an allocator earlier in LD_PRELOAD serves the process" \
             run_program "$mode" "$(built another_malloc)" LD_PRELOAD="$(built own_malloc.so):$LIB" -- own_malloc.so
+        check "$mode: an allocator earlier in LD_PRELOAD that passes each call on, under glibc's internal names, too, serves the process" \
+            run_program "$mode" "$(built another_malloc)" LD_PRELOAD="$(built forwards_malloc.so):$LIB" -- forwards_malloc.so
+        check "$mode: with such an allocator later in LD_PRELOAD flarena serves the process" \
+            run_program "$mode" "$SCRATCH/functions/posix_memalign" LD_PRELOAD="$LIB:$(built forwards_malloc.so)"
         for peer in "${PEERS[@]}"; do
             library=${peer%:*} package=${peer#*:}
             if peer_is_installed "$library" "$package"; then

@@ -1,7 +1,8 @@
 //! The malloc family where another allocator serves the process.
 //!
-//! Only functions that the other allocator does not define reach this library, for example `reallocarray` or
-//! `free_sized`. They are composed from functions that it defines, so that its blocks never reach another heap.
+//! A function that the other allocator does not define reaches this library, for example `reallocarray` or `free_sized`.
+//! It is composed from functions that the other one defines, so that its blocks never reach another heap. If the other
+//! allocator defines the function, it made the call itself: it passes its calls on, and the backend serves it.
 
 use std::ffi::{c_int, c_void, CStr};
 use std::ptr;
@@ -10,8 +11,37 @@ use flarena_sys::errno;
 use flarena_sys::sync::racy_once::RacyOnceCell;
 use flarena_sys::{loader::objects, loader::symbols};
 
+/// The functions that not every allocator defines.
+#[derive(Clone, Copy)]
+#[repr(usize)]
+pub enum Name {
+    Memalign,
+    PosixMemalign,
+    AlignedAlloc,
+    Valloc,
+    Pvalloc,
+    Reallocarray,
+    FreeSized,
+    FreeAlignedSized,
+    Cfree,
+}
+
+/// In the order of `Name`.
+const NAMES: [&CStr; Name::Cfree as usize + 1] = [
+    c"memalign",
+    c"posix_memalign",
+    c"aligned_alloc",
+    c"valloc",
+    c"pvalloc",
+    c"reallocarray",
+    c"free_sized",
+    c"free_aligned_sized",
+    c"cfree",
+];
+
 /// The functions of the other allocator; `None`: it does not define the function.
 pub struct Functions {
+    defines: [bool; NAMES.len()],
     realloc: Option<unsafe extern "C" fn(*mut c_void, usize) -> *mut c_void>,
     free: Option<unsafe extern "C" fn(*mut c_void)>,
     posix_memalign: Option<unsafe extern "C" fn(*mut *mut c_void, usize, usize) -> c_int>,
@@ -25,6 +55,8 @@ pub fn configure() {
     // SAFETY: each type is the one that C or malloc.h declares for the name.
     let functions = unsafe {
         Functions {
+            defines: NAMES
+                .map(|name| !symbols::is_in_this_library(symbols::first_definition(name))),
             realloc: theirs(c"realloc"),
             free: theirs(c"free"),
             posix_memalign: theirs(c"posix_memalign"),
@@ -42,10 +74,12 @@ unsafe fn theirs<F>(name: &CStr) -> Option<F> {
     (!symbols::is_in_this_library(address)).then(|| unsafe { objects::cast(address) })?
 }
 
-/// The other allocator's functions; `None` if this library serves malloc.
+/// The functions of which this one is composed; `None` if the backend serves it.
 #[inline]
-pub fn functions() -> Option<&'static Functions> {
-    FUNCTIONS.get()
+pub fn instead_of(name: Name) -> Option<&'static Functions> {
+    FUNCTIONS
+        .get()
+        .filter(|theirs| !theirs.defines[name as usize])
 }
 
 impl Functions {

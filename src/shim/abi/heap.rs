@@ -8,7 +8,7 @@ use std::ffi::{c_int, c_void};
 use std::ptr;
 
 use crate::abi::backend::{self, UNKNOWN_CALLER};
-use crate::abi::foreign;
+use crate::abi::foreign::{self, Name};
 use crate::backends::choose::{self, dispatch};
 use crate::launch::{self, StartTrigger};
 use crate::memory_limit;
@@ -93,7 +93,7 @@ pub unsafe fn reallocarray(ptr: *mut c_void, count: usize, size: usize) -> *mut 
     let Some(total) = count.checked_mul(size) else {
         return fail(libc::ENOMEM);
     };
-    match foreign::functions() {
+    match foreign::instead_of(Name::Reallocarray) {
         // SAFETY: NULL or live by reallocarray's contract, and the product did not overflow.
         None => unsafe { realloc(ptr, total) },
         // SAFETY: where another allocator serves, every block belongs to it.
@@ -148,7 +148,7 @@ unsafe extern "C" fn free_cold(ptr: *mut c_void, return_address: usize) {
 #[inline(always)]
 pub unsafe fn free_sized(ptr: *mut c_void, _size: usize) {
     // SAFETY: NULL or live by free_sized's contract; the size is not used.
-    unsafe { cfree(ptr) }
+    unsafe { free_as(Name::FreeSized, ptr) }
 }
 
 /// # Safety
@@ -156,15 +156,23 @@ pub unsafe fn free_sized(ptr: *mut c_void, _size: usize) {
 #[inline(always)]
 pub unsafe fn free_aligned_sized(ptr: *mut c_void, _align: usize, _size: usize) {
     // SAFETY: NULL or live by free_aligned_sized's contract; the rest is not used.
-    unsafe { cfree(ptr) }
+    unsafe { free_as(Name::FreeAlignedSized, ptr) }
 }
 
 /// # Safety
-/// As the old cfree, which is free under a name that other allocators do not define.
+/// As the old cfree.
 #[inline(always)]
 pub unsafe fn cfree(ptr: *mut c_void) {
-    match foreign::functions() {
-        // SAFETY: NULL or live by cfree's contract, which is free's.
+    // SAFETY: NULL or live by cfree's contract.
+    unsafe { free_as(Name::Cfree, ptr) }
+}
+
+/// # Safety
+/// As C's free.
+#[inline(always)]
+unsafe fn free_as(name: Name, ptr: *mut c_void) {
+    match foreign::instead_of(name) {
+        // SAFETY: NULL or live by this function's contract.
         None => unsafe { free(ptr) },
         // SAFETY: where another allocator serves, every block belongs to it.
         Some(theirs) => unsafe { theirs.free(ptr) },
@@ -180,7 +188,7 @@ pub unsafe fn posix_memalign(out: *mut *mut c_void, align: usize, size: usize) -
     }
     let saved = errno::get();
     // SAFETY: the alignment is a power of two.
-    let ptr = unsafe { aligned(align, size) };
+    let ptr = unsafe { aligned(Name::PosixMemalign, align, size) };
     if ptr.is_null() {
         errno::set(libc::ENOMEM);
         return libc::ENOMEM;
@@ -195,44 +203,47 @@ pub unsafe fn posix_memalign(out: *mut *mut c_void, align: usize, size: usize) -
 /// As C's aligned_alloc. An alignment that is no power of two is rounded up, as in glibc before 2.38, because
 /// programs that work with it must not fail under the preload.
 pub unsafe fn aligned_alloc(align: usize, size: usize) -> *mut c_void {
-    // SAFETY: memalign accepts any alignment.
-    unsafe { memalign(align, size) }
+    aligned_up(Name::AlignedAlloc, align, size)
 }
 
 /// # Safety
 /// As glibc's memalign: the alignment is rounded up to a power of two.
 pub unsafe fn memalign(align: usize, size: usize) -> *mut c_void {
-    match align.max(1).checked_next_power_of_two() {
-        // SAFETY: the alignment is a power of two.
-        Some(align) => unsafe { aligned(align, size) },
-        None => fail(libc::EINVAL),
-    }
+    aligned_up(Name::Memalign, align, size)
 }
 
 /// # Safety
 /// As valloc: page-aligned.
 pub unsafe fn valloc(size: usize) -> *mut c_void {
     // SAFETY: a page is a power of two.
-    unsafe { aligned(page_bytes(), size) }
+    unsafe { aligned(Name::Valloc, page_bytes(), size) }
 }
 
 /// # Safety
 /// As pvalloc: whole pages.
 pub unsafe fn pvalloc(size: usize) -> *mut c_void {
     match size.max(1).checked_next_multiple_of(page_bytes()) {
-        // SAFETY: valloc accepts any size.
-        Some(whole) => unsafe { valloc(whole) },
+        // SAFETY: a page is a power of two.
+        Some(whole) => unsafe { aligned(Name::Pvalloc, page_bytes(), whole) },
         None => fail(libc::ENOMEM),
+    }
+}
+
+fn aligned_up(name: Name, align: usize, size: usize) -> *mut c_void {
+    match align.max(1).checked_next_power_of_two() {
+        // SAFETY: the alignment is a power of two.
+        Some(align) => unsafe { aligned(name, align, size) },
+        None => fail(libc::EINVAL),
     }
 }
 
 /// # Safety
 /// `align` is a power of two.
-unsafe fn aligned(align: usize, size: usize) -> *mut c_void {
+unsafe fn aligned(name: Name, align: usize, size: usize) -> *mut c_void {
     if size > isize::MAX as usize || align > isize::MAX as usize {
         return fail(libc::ENOMEM);
     }
-    if let Some(theirs) = foreign::functions() {
+    if let Some(theirs) = foreign::instead_of(name) {
         // SAFETY: `align` is a power of two by this function's contract.
         return unsafe { theirs.memalign(align, size) };
     }

@@ -1,9 +1,10 @@
-//! The glibc backend. The loader binds `__libc_malloc` and the like, because `dlsym` may allocate.
-//! Functions without a `__libc_` name are looked up once (`functions`).
+//! The glibc backend. Its functions are read from the symbol table of libc.so.6: `dlsym` may allocate, and it and the loader
+//! find the functions of another library that defines them, too. Such a library may end in this one.
 //!
 //! In a program with another libc (musl) this backend passes each call on to that libc.
 
-use std::ffi::{c_int, c_void, CStr};
+use std::ffi::{c_int, c_void};
+use std::ptr;
 use std::time::{Duration, Instant};
 
 use crate::backends::contract::{
@@ -12,8 +13,7 @@ use crate::backends::contract::{
 use crate::backends::mallinfo::{Mallinfo, Mallinfo2};
 use crate::backends::refusals;
 use flarena_recycler as recycler;
-use flarena_sys::loader::glibc::{self, Symbol};
-use flarena_sys::loader::objects;
+use flarena_sys::loader::{self, objects};
 use flarena_sys::sync::lock::Lock;
 use flarena_sys::sync::racy_once::RacyOnceCell;
 
@@ -27,18 +27,26 @@ type Memalign = unsafe extern "C" fn(usize, usize) -> *mut c_void;
 
 /// Finds the functions. Called once, by the thread that chooses the backend.
 pub fn configure() {
-    let find = |symbol, name: &CStr| match glibc::address_of(symbol) {
-        other if other.is_null() => objects::in_other_libc(name),
-        known => known,
+    let own = objects::all_in_libc([
+        c"__libc_malloc",
+        c"__libc_calloc",
+        c"__libc_realloc",
+        c"__libc_free",
+        c"__libc_memalign",
+    ]);
+    let [malloc, calloc, realloc, free, memalign] = if own.contains(&ptr::null()) {
+        // musl's memalign calls aligned_alloc by name, which reaches this library.
+        [c"malloc", c"calloc", c"realloc", c"free", c"aligned_alloc"].map(objects::in_other_libc)
+    } else {
+        own
     };
     // SAFETY: each type is the one that C or malloc.h declares for the name.
     unsafe {
-        MALLOC.set_address(find(Symbol::Malloc, c"malloc"));
-        CALLOC.set_address(find(Symbol::Calloc, c"calloc"));
-        REALLOC.set_address(find(Symbol::Realloc, c"realloc"));
-        FREE.set_address(find(Symbol::Free, c"free"));
-        // musl's memalign calls aligned_alloc by name, which reaches this library.
-        MEMALIGN.set_address(find(Symbol::Memalign, c"aligned_alloc"));
+        MALLOC.set_address(malloc);
+        CALLOC.set_address(calloc);
+        REALLOC.set_address(realloc);
+        FREE.set_address(free);
+        MEMALIGN.set_address(memalign);
     }
 }
 
@@ -160,35 +168,38 @@ pub struct Functions {
     pub malloc_info: Option<unsafe extern "C" fn(c_int, *mut libc::FILE) -> c_int>,
 }
 
-/// Looks them up in libc.so.6 itself, because the next library in the search order may be another allocator.
+/// The constructor is the first caller: later lookups in glibc find this library's `malloc_usable_size`.
 pub fn functions() -> &'static Functions {
     static FUNCTIONS: RacyOnceCell<Functions> = RacyOnceCell::new();
     FUNCTIONS.get_or_init(|| {
+        let names = [
+            c"malloc_usable_size",
+            c"malloc_trim",
+            c"mallopt",
+            c"mallinfo",
+            c"mallinfo2",
+            c"malloc_stats",
+            c"malloc_info",
+        ];
+        let [usable_size, trim, mallopt, mallinfo, mallinfo2, stats, info] =
+            if loader::glibc::is_here() {
+                objects::all_in_libc(names)
+            } else {
+                names.map(objects::in_other_libc)
+            };
         // SAFETY: each type is the one that malloc.h declares for the name.
         unsafe {
             Functions {
-                malloc_usable_size: find_in_libc(c"malloc_usable_size"),
-                malloc_trim: find_in_libc(c"malloc_trim"),
-                mallopt: find_in_libc(c"mallopt"),
-                mallinfo: find_in_libc(c"mallinfo"),
-                mallinfo2: find_in_libc(c"mallinfo2"),
-                malloc_stats: find_in_libc(c"malloc_stats"),
-                malloc_info: find_in_libc(c"malloc_info"),
+                malloc_usable_size: objects::cast(usable_size),
+                malloc_trim: objects::cast(trim),
+                mallopt: objects::cast(mallopt),
+                mallinfo: objects::cast(mallinfo),
+                mallinfo2: objects::cast(mallinfo2),
+                malloc_stats: objects::cast(stats),
+                malloc_info: objects::cast(info),
             }
         }
     })
-}
-
-/// # Safety
-/// `F` must be the type of a function pointer that fits the symbol.
-unsafe fn find_in_libc<F>(name: &CStr) -> Option<F> {
-    let address = if glibc::is_here() {
-        objects::in_libc(name)
-    } else {
-        objects::in_other_libc(name)
-    };
-    // SAFETY: F fits by this function's contract.
-    unsafe { objects::cast(address) }
 }
 
 /// The time of the last call of mallinfo2, its duration, and its result.

@@ -18,7 +18,8 @@ use crate::report::{mark, sites};
 use crate::{governor, launch, memory_limit};
 use flarena_recycler as recycler;
 use flarena_sys::{
-    identity, limits, loader::symbols, proc::sharing, sync::stdio, thread::helper, thread::signals,
+    identity, limits, loader::dl, loader::objects::cast, proc::sharing, sync::stdio,
+    thread::helper, thread::signals,
 };
 
 /// The type of `__register_atfork`, the function behind `pthread_atfork`.
@@ -73,7 +74,7 @@ pub unsafe fn register_atfork(
 /// Looked up at each call, because few libraries register handlers, at their load.
 fn next_register() -> Option<Register> {
     // SAFETY: libc gives the function this type.
-    unsafe { symbols::lookup(libc::RTLD_NEXT, c"__register_atfork") }
+    unsafe { cast(dl::symbol(libc::RTLD_NEXT, c"__register_atfork")) }
 }
 
 unsafe extern "C" fn prepare() {

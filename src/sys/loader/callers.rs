@@ -6,8 +6,7 @@
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use crate::loader::glibc::{self, Symbol};
-use crate::loader::objects;
+use crate::loader::{glibc, objects};
 
 /// First and last address of libc, libpthread (a separate library before glibc 2.34), the loader and
 /// this library.
@@ -16,9 +15,9 @@ static RANGES: [[AtomicUsize; 2]; 4] = [const { [AtomicUsize::new(0), AtomicUsiz
 /// The constructor calls it once, with an address inside this library.
 pub fn configure(own_address: *const c_void) {
     let addresses = [
-        glibc::address_of(Symbol::Malloc),
+        objects::in_libc(c"__libc_malloc"),
         libc::pthread_create as *const c_void,
-        glibc::address_of(Symbol::StackEnd),
+        glibc::stack_end().cast(),
         own_address,
     ];
     for (range, address) in RANGES.iter().zip(addresses) {

@@ -1,53 +1,33 @@
-//! The symbols that only glibc defines. The references are weak, so that musl's loader accepts this library in its
-//! own programs: there every address is null, and the library passes all calls on.
+//! The only reference to a symbol that other libcs lack. It is weak, so that musl's loader accepts this library in its
+//! own programs: there the address is null, and the library passes all calls on.
 
-use std::ffi::c_void;
-
-#[derive(Clone, Copy)]
-#[repr(usize)]
-pub enum Symbol {
-    Malloc,
-    Calloc,
-    Realloc,
-    Free,
-    Memalign,
-    /// A variable inside the loader: where `argc` lies on the initial stack, then argv and envp.
-    StackEnd,
-}
-
-const SYMBOLS: usize = Symbol::StackEnd as usize + 1;
+std::arch::global_asm!(
+    ".pushsection .data.rel.ro.flarena_stack_end, \"aw\"",
+    ".balign 8",
+    ".globl flarena_stack_end",
+    ".hidden flarena_stack_end",
+    "flarena_stack_end:",
+    ".weak __libc_stack_end",
+    ".quad __libc_stack_end",
+    ".popsection",
+);
 
 extern "C" {
-    /// In the order of `Symbol`. The loader writes the addresses before any code of this library runs.
-    #[link_name = "flarena_glibc_symbols"]
-    static ADDRESSES: [*const c_void; SYMBOLS];
+    /// The loader writes the address before any code of this library runs.
+    #[link_name = "flarena_stack_end"]
+    static STACK_END: *const *const usize;
 }
 
-macro_rules! weak_references {
-    ($($name:literal)*) => {
-        std::arch::global_asm!(
-            ".pushsection .data.rel.ro.flarena_glibc_symbols, \"aw\"",
-            ".balign 8",
-            ".globl flarena_glibc_symbols",
-            ".hidden flarena_glibc_symbols",
-            "flarena_glibc_symbols:",
-            $(concat!(".weak ", $name), concat!(".quad ", $name),)*
-            ".popsection",
-        );
-    };
-}
-
-weak_references!("__libc_malloc" "__libc_calloc" "__libc_realloc" "__libc_free" "__libc_memalign" "__libc_stack_end");
-
-/// Null if the process has another libc.
-pub fn address_of(symbol: Symbol) -> *const c_void {
-    // SAFETY: the table is constant after the loader has relocated this library.
-    unsafe { ADDRESSES[symbol as usize] }
+/// A variable of glibc's loader: where `argc` lies on the initial stack, then argv and envp. Null if the process has another
+/// libc.
+pub fn stack_end() -> *const *const usize {
+    // SAFETY: the word is constant after the loader has relocated this library.
+    unsafe { STACK_END }
 }
 
 /// True if glibc is the libc of this process.
 pub fn is_here() -> bool {
-    !address_of(Symbol::Malloc).is_null()
+    !stack_end().is_null()
 }
 
 #[cfg(test)]
@@ -56,14 +36,8 @@ mod tests {
     use crate::loader::objects;
 
     #[test]
-    fn addresses_agree_with_the_symbol_tables() {
+    fn the_address_agrees_with_the_loaders_symbol_table() {
         assert!(is_here());
-        for (symbol, name) in [
-            (Symbol::Malloc, c"__libc_malloc"),
-            (Symbol::Memalign, c"__libc_memalign"),
-            (Symbol::StackEnd, c"__libc_stack_end"),
-        ] {
-            assert_eq!(address_of(symbol), objects::in_libc(name), "{name:?}");
-        }
+        assert_eq!(stack_end().cast(), objects::in_libc(c"__libc_stack_end"));
     }
 }

@@ -3,15 +3,7 @@
 use std::ffi::{c_void, CStr};
 
 use crate::loader::dl;
-use crate::loader::glibc::{self, Symbol};
-use crate::loader::objects::{cast, extent_of, for_each_object, LoadedObject};
-
-/// # Safety
-/// `F` must be the type of a function pointer that fits the symbol; the handle is the loader's.
-pub unsafe fn lookup<F>(handle: *mut c_void, name: &CStr) -> Option<F> {
-    // SAFETY: handle and F are this function's contract.
-    unsafe { cast(dl::symbol(handle, name)) }
-}
+use crate::loader::objects::{extent_of, for_each_object, in_libc, LoadedObject};
 
 /// An address in this library. Not of an exported function: the loader resolves such a name to its
 /// first definition, which may be in another library or a stub of the program.
@@ -69,7 +61,7 @@ const BLOCKS: [&CStr; 12] = [
 /// Makes later lookups in glibc find this library's malloc family. A plugin that is opened with RTLD_DEEPBIND looks
 /// there first, and would free blocks of this library with glibc's `free`. False if glibc's table cannot be changed.
 pub fn serve_deep_bound_plugins() -> bool {
-    let glibc = LoadedObject::containing(glibc::address_of(Symbol::Malloc)).image;
+    let glibc = LoadedObject::containing(in_libc(c"__libc_malloc")).image;
     let own = LoadedObject::containing(own_address()).image;
     glibc
         .zip(own)

@@ -5,7 +5,7 @@
 
 use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
-use crate::loader::symbols;
+use crate::loader::objects;
 
 type Function = unsafe extern "C" fn();
 
@@ -16,10 +16,9 @@ static RESET: AtomicPtr<()> = AtomicPtr::new(std::ptr::null_mut());
 /// Looks the functions up. If libc lacks one, every function of this module does nothing.
 pub fn configure() {
     let [lock, unlock, reset] =
-        [c"_IO_list_lock", c"_IO_list_unlock", c"_IO_list_resetlock"].map(|name| {
+        objects::all_in_libc([c"_IO_list_lock", c"_IO_list_unlock", c"_IO_list_resetlock"])
             // SAFETY: the functions have no parameters and no result.
-            unsafe { symbols::lookup::<Function>(libc::RTLD_NEXT, name) }
-        });
+            .map(|address| unsafe { objects::cast::<Function>(address) });
     if let (Some(lock), Some(unlock), Some(reset)) = (lock, unlock, reset) {
         RESET.store(reset as *mut (), Relaxed);
         UNLOCK.store(unlock as *mut (), Relaxed);
