@@ -11,6 +11,7 @@
 //! - `proc`: `/proc`, `/sys` and control groups.
 //! - `sync`: locks and once-cells, and libc's stdio lock.
 //! - `thread`: the calling thread, the helper thread, and signals around a fork.
+//! - `unmap_hooks`: reports unmapped pages to RDMA libraries.
 
 // Constructors here initialise statics; nothing asks for a default value.
 #![allow(clippy::new_without_default)]
@@ -32,3 +33,4 @@ pub mod seccomp;
 pub mod sync;
 pub mod thread;
 pub mod time;
+pub mod unmap_hooks;

@@ -9,7 +9,7 @@ use super::environment::{decay_findings, preload_entries};
 use super::finding::Finding;
 use super::jobs;
 use super::subject::Subject;
-use crate::control::AskError;
+use crate::control::{AskError, Stats};
 use crate::library::elf::Header;
 use crate::library::privilege::Privilege;
 use crate::library::search::FILE_NAME;
@@ -23,7 +23,10 @@ pub fn findings(subject: &Subject) -> Vec<Finding> {
     findings.extend(ownership(subject));
     findings.extend(deep_bound(subject));
     match &subject.stats {
-        Ok(_) => findings.extend(options(subject)),
+        Ok(stats) => {
+            findings.extend(options(subject));
+            findings.extend(unmap_hooks(stats, |name| subject.maps_file(name)));
+        }
         Err(error) if subject.library().is_some() => findings.push(no_answer(error)),
         Err(_) if is_jemalloc_elsewhere(subject) => {
             findings.extend(decay_findings(&|name| subject.get(name)));
@@ -165,6 +168,27 @@ fn deep_bound(subject: &Subject) -> Option<Finding> {
     Some(Finding::note("deepbind", fact))
 }
 
+/// Libraries that keep RDMA registrations, and overwrite libc's code to see unmapped pages.
+const RDMA: [&str; 3] = ["libucm.so", "libfabric.so", "libopen-pal.so"];
+
+fn unmap_hooks(stats: &Stats, is_loaded: impl Fn(&str) -> bool) -> Option<Finding> {
+    let mut fields = stats.group("recycler");
+    let are_installed = fields.find(|(name, _)| *name == "unmap_hooks")?.1;
+    if are_installed.as_bool() != Some(true) {
+        return None;
+    }
+    let loaded: Vec<&str> = RDMA.into_iter().filter(|name| is_loaded(name)).collect();
+    let loaded = match loaded.as_slice() {
+        [] => String::new(),
+        names => format!(" ({} is loaded)", names.join(", ")),
+    };
+    let fact = format!(
+        "libc's madvise is overwritten, as caches of RDMA registrations do{loaded}: \
+         flarena reports each unmapping through it and moves no pages between blocks"
+    );
+    Some(Finding::ok("unmap-hooks", fact))
+}
+
 fn no_answer(error: &AskError) -> Finding {
     let fact = plain(&error.to_string());
     match error {
@@ -219,4 +243,19 @@ fn options(subject: &Subject) -> Vec<Finding> {
         findings.push(Finding::ok("allocator", plain(&fact)));
     }
     findings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hooks_of_a_registration_cache_are_named_with_the_loaded_library() {
+        let found = |hooks: bool| {
+            let stats = format!(r#"{{"recycler":{{"unmap_hooks":{hooks}}}}}"#);
+            unmap_hooks(&Stats::parse(&stats).unwrap(), |name| name == "libucm.so")
+        };
+        assert!(found(true).unwrap().fact.contains("(libucm.so is loaded)"));
+        assert!(found(false).is_none());
+    }
 }

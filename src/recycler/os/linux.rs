@@ -8,7 +8,7 @@ use crate::os::huge_pages::HugePages;
 use crate::os::syscalls::{self, advise, map_new, munmap, pointer};
 use crate::os::vm::{MoveOutcome, RemapOutcome, Vm};
 use crate::os::zeroing;
-use flarena_sys::{attention, limits, seccomp, thread};
+use flarena_sys::{attention, limits, seccomp, thread, unmap_hooks};
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, MremapFlags};
 use rustix::time::ClockId;
@@ -238,19 +238,26 @@ unsafe impl Vm for LinuxVm {
 
     unsafe fn discard(&self, address: usize, bytes: usize) -> bool {
         // SAFETY: the caller owns the pages, and their contents are not needed.
-        unsafe { advise(address, bytes, Advice::LinuxDontNeed) }
+        unsafe {
+            unmap_hooks::report(address, bytes);
+            advise(address, bytes, Advice::LinuxDontNeed)
+        }
     }
 
     unsafe fn offer(&self, address: usize, bytes: usize) {
         if seccomp::allows_common_calls() {
             // SAFETY: the caller owns the range, and its contents are not needed.
-            unsafe { advise(address, bytes, Advice::LinuxFree) };
+            unsafe {
+                unmap_hooks::report(address, bytes);
+                advise(address, bytes, Advice::LinuxFree)
+            };
         }
     }
 
     unsafe fn move_pages(&self, from: usize, to: usize, bytes: usize) -> MoveOutcome {
-        // Some kernels unmap the target before they refuse a source of several VMAs.
-        if !self.is_one_vma(from, bytes) {
+        // The pages at the source are needed, so their move cannot be reported. Some kernels unmap the target before they
+        // refuse a source of several VMAs.
+        if unmap_hooks::are_installed() || !self.is_one_vma(from, bytes) {
             return MoveOutcome::Refused;
         }
         // With `MREMAP_DONTUNMAP` the source of locked pages stays mapped without the lock, and a

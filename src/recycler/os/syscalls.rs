@@ -2,7 +2,7 @@
 //! functions: another library may interpose those and allocate, and some are cancellation points.
 
 use flarena_sys::errno::{self, SavedErrno};
-use flarena_sys::seccomp;
+use flarena_sys::{seccomp, unmap_hooks};
 use libc::c_void;
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, MremapFlags, MsyncFlags, ProtFlags};
@@ -43,6 +43,8 @@ pub fn map_new(hint: usize, bytes: usize, flags: MapFlags) -> Option<usize> {
 /// The caller owns the range, and its contents are not needed.
 pub unsafe fn map_over(address: usize, bytes: usize) -> bool {
     let flags = MapFlags::PRIVATE | MapFlags::FIXED;
+    // SAFETY: the caller owns the range that FIXED replaces, and its contents are not needed.
+    unsafe { unmap_hooks::report(address, bytes) };
     // SAFETY: the caller owns the range that FIXED replaces.
     unsafe { rustix::mm::mmap_anonymous(pointer(address), bytes, READ_WRITE, flags) }.is_ok()
 }
@@ -50,8 +52,14 @@ pub unsafe fn map_over(address: usize, bytes: usize) -> bool {
 /// # Safety
 /// The caller owns the range, and no code accesses it after the call.
 pub unsafe fn munmap(address: usize, bytes: usize) -> bool {
+    if bytes == 0 {
+        return true;
+    }
     // SAFETY: the caller owns the range, and no code accesses it after the call.
-    bytes == 0 || unsafe { rustix::mm::munmap(pointer(address), bytes) }.is_ok()
+    unsafe {
+        unmap_hooks::report(address, bytes);
+        rustix::mm::munmap(pointer(address), bytes).is_ok()
+    }
 }
 
 /// # Safety

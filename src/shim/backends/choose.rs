@@ -18,7 +18,7 @@ use flarena_recycler as recycler;
 use flarena_recycler::Contents;
 use flarena_sys::errno::SavedErrno;
 use flarena_sys::sync::once::WaitingOnce;
-use flarena_sys::{config, env, limits, loader};
+use flarena_sys::{config, env, limits, loader, unmap_hooks};
 
 const GLIBC: u8 = WaitingOnce::FIRST;
 const JEMALLOC: u8 = GLIBC + 1;
@@ -78,6 +78,7 @@ fn choose_with(decide: impl FnOnce(&Settings) -> Allocator) {
     CHOICE.set_with(|| {
         #[cfg(not(test))]
         jemalloc::bind_to_libc();
+        unmap_hooks::configure();
         let settings = config::settings();
         glibc::configure();
         configure_recycler(settings);

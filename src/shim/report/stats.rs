@@ -18,7 +18,7 @@ use crate::report::{buffer, mark, memory, stage_sizes};
 use flarena_recycler as recycler;
 use flarena_sites as sites;
 use flarena_sys::identity::identity;
-use flarena_sys::{config, owner};
+use flarena_sys::{config, owner, unmap_hooks};
 
 /// The body of `flarena_stats_json`. Returns the length of the whole text, like snprintf.
 ///
@@ -141,6 +141,7 @@ fn recycler_numbers() -> Value {
     json!({
         "enabled": stats.enabled,
         "asks_for_huge_pages": stats.asks_for_huge_pages,
+        "unmap_hooks": unmap_hooks::are_installed(),
         "decay_ms": stats.decay_ms,
         "live_blocks": stats.live_blocks,
         "live_bytes": stats.live_bytes,

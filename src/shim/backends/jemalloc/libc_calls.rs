@@ -23,6 +23,7 @@ use super::INIT_DISABLED;
 use flarena_sys::clock;
 use flarena_sys::loader::objects;
 use flarena_sys::proc::procfs;
+use flarena_sys::unmap_hooks;
 
 extern "C" {
     fn __real__rjem_je_arena_choose_hard(thread: *mut c_void, internal: bool) -> *mut c_void;
@@ -116,6 +117,10 @@ unsafe extern "C" fn mmap(
     offset: i64,
 ) -> *mut c_void {
     let _errno = SavedErrno::save();
+    if flags & libc::MAP_FIXED != 0 {
+        // SAFETY: the call replaces this range.
+        unsafe { unmap_hooks::report(at.addr(), len) };
+    }
     // SAFETY: the arguments keep mmap's contract.
     let map = || unsafe { libc::syscall(libc::SYS_mmap, at, len, protection, flags, fd, offset) };
     let mut start = map();
@@ -127,8 +132,11 @@ unsafe extern "C" fn mmap(
 
 unsafe extern "C" fn munmap(start: *mut c_void, len: usize) -> c_int {
     let _errno = SavedErrno::save();
-    // SAFETY: the arguments keep munmap's contract.
-    unsafe { libc::syscall(libc::SYS_munmap, start, len) as c_int }
+    // SAFETY: the arguments keep munmap's contract, so the contents are not needed.
+    unsafe {
+        unmap_hooks::report(start.addr(), len);
+        libc::syscall(libc::SYS_munmap, start, len) as c_int
+    }
 }
 
 unsafe extern "C" fn mprotect(start: *mut c_void, len: usize, protection: c_int) -> c_int {
@@ -139,6 +147,10 @@ unsafe extern "C" fn mprotect(start: *mut c_void, len: usize, protection: c_int)
 
 unsafe extern "C" fn madvise(start: *mut c_void, len: usize, advice: c_int) -> c_int {
     let _errno = SavedErrno::save();
+    if matches!(advice, libc::MADV_DONTNEED | libc::MADV_FREE) {
+        // SAFETY: the caller gives the contents up.
+        unsafe { unmap_hooks::report(start.addr(), len) };
+    }
     // SAFETY: the arguments keep madvise's contract.
     unsafe { libc::syscall(libc::SYS_madvise, start, len, advice) as c_int }
 }
