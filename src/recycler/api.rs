@@ -74,8 +74,8 @@ pub fn configure(config: Config) {
     ENABLED.store(config.enabled, Release);
 }
 
-/// Leaves all later large requests to the backend. For a process whose malloc is not flarena's, or
-/// whose recycler is unusable after a fork.
+/// Leaves all later large requests to the backend. For a process whose malloc is not flarena's, whose
+/// recycler is unusable after a fork, or that wants what only the backend does.
 pub fn disable() {
     ENABLED.store(false, Relaxed);
 }

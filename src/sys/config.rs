@@ -5,9 +5,11 @@
 
 use std::cell::UnsafeCell;
 
-use flarena_shared::settings::{self, Settings};
+use flarena_shared::huge_pages::Choice;
+use flarena_shared::parse;
+use flarena_shared::settings::{self, Allocator, Settings};
 
-use crate::env::Snapshot;
+use crate::env::{Extra, Snapshot};
 use crate::sync::once::WaitingOnce;
 
 struct Config {
@@ -60,6 +62,35 @@ fn read() {
         config.environment.fill();
         let environment = &config.environment;
         config.settings = settings::read(|key| environment.setting(key), |_| ());
+        follow_glibc(&mut config.settings, environment);
         WaitingOnce::FIRST
     });
+}
+
+/// glibc's own settings for its malloc hold for large blocks, too: huge pages, pages of hugetlbfs, and a byte that fills
+/// each block. The last two only glibc can do.
+fn follow_glibc(settings: &mut Settings, environment: &Snapshot) {
+    if settings.allocator() != Allocator::Glibc {
+        return;
+    }
+    let number = |text: Option<&[u8]>| text.and_then(glibc_number).unwrap_or(0);
+    let huge = number(environment.malloc_tunable("hugetlb"));
+    let fills = number(environment.malloc_tunable("perturb")) != 0
+        || number(environment.extra(Extra::GlibcPerturb)) != 0;
+    if huge == 1 && settings.huge == Choice::Auto {
+        settings.huge = Choice::TwoMib;
+    }
+    if huge > 1 || fills {
+        settings.recycle = false;
+    }
+}
+
+/// A number as glibc reads it; `None` for an octal one with a digit above 7.
+fn glibc_number(text: &[u8]) -> Option<u64> {
+    let (digits, radix) = match text {
+        [b'0', b'x' | b'X', digits @ ..] => (digits, 16),
+        [b'0', ..] => (text, 8),
+        _ => return parse::number(text),
+    };
+    u64::from_str_radix(std::str::from_utf8(digits).ok()?, radix).ok()
 }

@@ -28,8 +28,10 @@ pub enum Extra {
     ClientApiType,
     /// Set by NVFlare 2.9 in an external trainer. The value contains a token, so only its presence is kept.
     ClientApiBootstrap,
-    /// glibc's own settings, which may hold the user's arena count.
+    /// glibc's own settings.
     GlibcTunables,
+    /// The older name of a tunable.
+    GlibcPerturb,
     /// Set by systemd in a service.
     ServiceInvocation,
     /// Set by container engines.
@@ -40,13 +42,14 @@ pub enum Extra {
     Removed,
 }
 
-const EXTRAS: [&str; 10] = [
+const EXTRAS: [&str; 11] = [
     INHERITED,
     "FLARENA_LAUNCHED",
     "FLARENA_PROBE",
     "CLIENT_API_TYPE",
     "NVFLARE_CLIENT_API_BOOTSTRAP",
     "GLIBC_TUNABLES",
+    "MALLOC_PERTURB_",
     "INVOCATION_ID",
     "container",
     "KUBERNETES_SERVICE_HOST",
@@ -118,6 +121,17 @@ impl Snapshot {
         fields
             .filter_map(|field| field.strip_prefix(name.as_bytes())?.strip_prefix(b"="))
             .next()
+    }
+
+    /// The value of `glibc.malloc.NAME` in glibc's own settings. The last one counts.
+    pub fn malloc_tunable(&self, name: &str) -> Option<&[u8]> {
+        let tunables = self.extra(Extra::GlibcTunables)?.split(|&b| b == b':');
+        tunables
+            .filter_map(|tunable| {
+                let setting = tunable.strip_prefix(b"glibc.malloc.")?;
+                setting.strip_prefix(name.as_bytes())?.strip_prefix(b"=")
+            })
+            .last()
     }
 
     fn slot(&self, slot: usize) -> Option<&[u8]> {

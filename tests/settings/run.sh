@@ -113,6 +113,11 @@ info_reports_inactive_gc() { # MODE
     ! in_mode "$1" FLARENA_LOG=info FLARENA_RECYCLE=off FLARENA_GC=off true 2>&1 | grep 'runs no collections'
 }
 
+# glibc's own settings hold for large blocks, too.
+has_setting() { # MODE NAME=VALUE NAME=VALUE: the first one has the effect of the second one
+    in_mode "$1" FLARENA_LOG=info "$2" true 2>&1 | grep -wF "$3"
+}
+
 empty_is_unset() { # MODE
     [ -z "$(in_mode "$1" FLARENA_ALLOCATOR='' FLARENA_ROLE='' FLARENA_DECAY_MS='' MALLOC_CONF='' MALLOC_ARENA_MAX='' \
         FLARENA_MEMORY_LIMIT='' FLARENA_LOG='' true 2>&1)" ]
@@ -239,6 +244,12 @@ for mode in glibc jemalloc; do
     check "$mode: FLARENA_LOG=info prints each effective setting once" info_prints_effective_settings "$mode"
     check "$mode: FLARENA_LOG=info says that FLARENA_GC needs the recycler" info_reports_inactive_gc "$mode"
 done
+for row in GLIBC_TUNABLES=glibc.malloc.hugetlb=1,FLARENA_HUGE=2M GLIBC_TUNABLES=glibc.malloc.hugetlb=2,FLARENA_RECYCLE=off \
+    GLIBC_TUNABLES=a.b=1:glibc.malloc.perturb=0xa5,FLARENA_RECYCLE=off MALLOC_PERTURB_=0245,FLARENA_RECYCLE=off \
+    MALLOC_PERTURB_=0,FLARENA_RECYCLE=on GLIBC_TUNABLES=glibc.malloc.hugetlb=2:glibc.malloc.hugetlb=0,FLARENA_RECYCLE=on; do
+    check "glibc: ${row%,*} means ${row##*,}" has_setting glibc "${row%,*}" "${row##*,}"
+done
+check "jemalloc: MALLOC_PERTURB_=1 means FLARENA_RECYCLE=on" has_setting jemalloc MALLOC_PERTURB_=1 FLARENA_RECYCLE=on
 check "NVFLARE_ENABLE_JEMALLOC_PRELOAD=maybe is reported in one line, and glibc serves" unreadable_preload_boolean
 
 LONG=$(printf 'x%.0s' $(seq 10000))

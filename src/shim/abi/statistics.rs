@@ -49,12 +49,19 @@ pub unsafe fn mallinfo() -> Mallinfo {
     // SAFETY: mallinfo2 has no precondition.
     Mallinfo::from(unsafe { mallinfo2() })
 }
+/// In malloc.h: the byte that fills each block.
+const M_PERTURB: c_int = -6;
+
 
 /// Calls glibc's mallopt in both modes, because glibc's heap serves libraries that were loaded with
 /// RTLD_DEEPBIND.
 ///
 /// # Safety
 /// None; C's mallopt.
+    if parameter == M_PERTURB && value != 0 && !choose::is_jemalloc() {
+        // Only glibc fills its blocks.
+        recycler::disable();
+    }
 pub unsafe fn mallopt(parameter: c_int, value: c_int) -> c_int {
     // SAFETY: the symbol has this signature and takes any numbers.
     glibc::functions()

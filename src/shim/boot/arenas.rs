@@ -8,7 +8,7 @@ use flarena_shared::settings::{setting, Key};
 use super::inherited;
 use crate::abi::statistics;
 use crate::backends::choose;
-use flarena_sys::env::{Extra, Snapshot};
+use flarena_sys::env::Snapshot;
 use flarena_sys::{config, identity, owner};
 
 const M_ARENA_MAX: c_int = -8;
@@ -17,8 +17,7 @@ const M_ARENA_MAX: c_int = -8;
 /// because glibc has read its environment already; children get it by the environment. Returns the
 /// default, so that children can distinguish it from the user's choice.
 pub fn apply_default(environment: &Snapshot, owner: bool) -> Option<String> {
-    let tunables = environment.extra(Extra::GlibcTunables).unwrap_or_default();
-    if contains(tunables, b"glibc.malloc.arena_max") {
+    if environment.malloc_tunable("arena_max").is_some() {
         return None;
     }
     let given = config::settings().arena_max;
@@ -40,8 +39,4 @@ pub fn apply_default(environment: &Snapshot, owner: bool) -> Option<String> {
 fn inherited_count(environment: &Snapshot) -> Option<u32> {
     let value = environment.inherited("arena_max")?;
     u32::try_from(flarena_shared::parse::number(value)?).ok()
-}
-
-fn contains(text: &[u8], part: &[u8]) -> bool {
-    text.windows(part.len()).any(|window| window == part)
 }

@@ -1,4 +1,4 @@
-// mallopt changes glibc's heap in both modes, with glibc's return values, and never jemalloc's
+// mallopt changes glibc's heap in both modes, with glibc's return values, and never jemalloc's; M_PERTURB fills large blocks
 #include "check.h"
 
 // The malloc of glibc. In both modes it serves libraries loaded with RTLD_DEEPBIND.
@@ -21,6 +21,9 @@ int main(void) {
     CHECK(result == 1 && of_glibc[4000] == (0x5a ^ 0xff), "mallopt = %d, the byte of glibc's block is %x", result, of_glibc[4000]);
     unsigned char expected = mode_is("jemalloc") ? 0 : 0x5a ^ 0xff;
     CHECK(of_mode[4000] == expected, "the byte of a block is %x", of_mode[4000]);
+    unsigned char *large = malloc(20 * MB);
+    CHECK(large[10 * MB] == expected, "the byte of a large block is %x", large[10 * MB]);
+    free(large);
     memset(of_mode, 1, 5000);
     free(before);
     free(of_mode);
