@@ -1,6 +1,5 @@
 //! glibc's settings and statistics functions, in both modes.
 
-use flarena_sys::errno;
 use std::ffi::{c_int, CString};
 use std::ptr;
 
@@ -49,20 +48,20 @@ pub unsafe fn mallinfo() -> Mallinfo {
     // SAFETY: mallinfo2 has no precondition.
     Mallinfo::from(unsafe { mallinfo2() })
 }
+
 /// In malloc.h: the byte that fills each block.
 const M_PERTURB: c_int = -6;
-
 
 /// Calls glibc's mallopt in both modes, because glibc's heap serves libraries that were loaded with
 /// RTLD_DEEPBIND.
 ///
 /// # Safety
 /// None; C's mallopt.
+pub unsafe fn mallopt(parameter: c_int, value: c_int) -> c_int {
     if parameter == M_PERTURB && value != 0 && !choose::is_jemalloc() {
         // Only glibc fills its blocks.
         recycler::disable();
     }
-pub unsafe fn mallopt(parameter: c_int, value: c_int) -> c_int {
     // SAFETY: the symbol has this signature and takes any numbers.
     glibc::functions()
         .mallopt
@@ -93,8 +92,7 @@ pub unsafe fn malloc_info(options: c_int, stream: *mut libc::FILE) -> c_int {
             .map_or(-1, |f| unsafe { f(options, stream) });
     }
     if options != 0 {
-        errno::set(libc::EINVAL);
-        return -1;
+        return libc::EINVAL;
     }
     let Usage {
         live_bytes,
