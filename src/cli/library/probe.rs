@@ -72,7 +72,9 @@ fn preload(
     let output = output.ok_or_else(|| format!("it did not load within {} s", TIMEOUT.as_secs()))?;
     match status.ok().and_then(|status| status.signal()) {
         Some(signal) => Err(format!(
-            "a program that preloads it ends with signal {signal}; the file may be damaged"
+            "`LD_PRELOAD='{}' {}` ends with signal {signal}",
+            list.to_string_lossy(),
+            command.get_program().to_string_lossy()
         )),
         None => Ok(output),
     }
@@ -140,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_library_that_was_copied_in_part_is_called_damaged() {
+    fn a_library_that_ends_a_program_is_reported_with_the_command_to_try() {
         let scratch = Scratch::new();
         let whole = std::fs::read("/proc/self/maps")
             .map(String::from_utf8)
@@ -154,7 +156,9 @@ mod tests {
         let part = scratch.path().join("libflarena.so");
         std::fs::write(&part, &std::fs::read(libc).unwrap()[..3000]).unwrap();
         let reason = version_of(&part).unwrap_err();
-        assert!(reason.ends_with("the file may be damaged"), "{reason}");
+        let command = format!("`LD_PRELOAD='{}' /", part.display());
+        assert!(reason.starts_with(&command), "{reason}");
+        assert!(reason.contains("` ends with signal "), "{reason}");
     }
 
     #[test]
