@@ -45,7 +45,6 @@ stages! {
     Periodic "periodic" Library "the resident size changed since the last marker (once a minute), or rose above its highest by 5 % and 16 MB, or comes near a limit; without any change at most every hour"
     BeforeTrim "before_trim" Both "a trim or NVFlare's cleanup is about to return free memory"
     AfterTrim "after_trim" Both "the trim or the cleanup has ended"
-    Hibernated "hibernated" Library "not written any more: an idle process was paged out"
     Mark "mark" Library "the program wrote a marker without a name"
     StartRun "start_run" Hooks "a job has started, in the server's or the client's process for it"
     EndRun "end_run" Hooks "the job has ended"

@@ -37,12 +37,7 @@ pub fn judge(process: &Process) -> Option<(Finding, Vec<Trend>)> {
 /// footprint among those that occur in most rounds: there a growth would show best.
 fn deciding_stage<'l, 'a>(stages: &'l [StageTrend<'a>]) -> Option<&'l StageTrend<'a>> {
     let length = |stage: &StageTrend| stage.points.len();
-    // A hibernated process has little in memory, whatever its program holds.
-    let is_hibernated = |stage: &&StageTrend| stage.stage == Stage::Hibernated.name();
-    let mut stages: Vec<&StageTrend> = match stages.iter().all(|stage| is_hibernated(&stage)) {
-        true => stages.iter().collect(),
-        false => stages.iter().filter(|s| !is_hibernated(s)).collect(),
-    };
+    let mut stages: Vec<&StageTrend> = stages.iter().collect();
     // A periodic marker shows a change of the size, so beside stages their series is not a fair sample.
     let has_enough = |stage: &&StageTrend| stage.trend.class != TrendClass::TooFewRounds;
     let is_periodic = |stage: &&StageTrend| stage.stage == Stage::Periodic.name();
