@@ -199,5 +199,4 @@ impl Choice {
 }
 
 #[cfg(test)]
-#[path = "huge_pages_tests.rs"]
 mod tests;

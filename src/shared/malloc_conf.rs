@@ -280,5 +280,4 @@ impl Writer<'_> {
 }
 
 #[cfg(test)]
-#[path = "malloc_conf_tests.rs"]
 mod tests;

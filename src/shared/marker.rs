@@ -222,5 +222,4 @@ fn stage_and_size(text: &str) -> Option<(&str, f64)> {
 }
 
 #[cfg(test)]
-#[path = "marker_tests.rs"]
 mod tests;

@@ -476,9 +476,7 @@ fn fallback(row: &Setting, settings: &Settings) -> &'static str {
 }
 
 #[cfg(test)]
-#[path = "settings_tests.rs"]
 mod tests;
 
 #[cfg(test)]
-#[path = "settings_python_tests.rs"]
 mod python_tests;

@@ -70,5 +70,4 @@ stages! {
 }
 
 #[cfg(test)]
-#[path = "stages_tests.rs"]
 mod tests;

@@ -75,7 +75,7 @@ fn docs_markers_md_lists_the_fields_in_the_order_of_the_record() {
     }
     assert_eq!(line.matches("\":").count(), FIELDS.len());
 
-    let page = include_str!("../../docs/markers.md");
+    let page = include_str!("../../../docs/markers.md");
     let section = page.split("\n## Fields\n").nth(1).unwrap();
     let section = section.split("\n## ").next().unwrap();
     let mut rows = section.lines().filter(|line| line.starts_with("| `"));

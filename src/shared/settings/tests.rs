@@ -199,8 +199,8 @@ fn good_values_set_their_fields() {
 
 #[test]
 fn the_readme_and_the_header_have_the_line_of_each_setting() {
-    let readme = include_str!("../../README.md");
-    let header = include_str!("../../include/flarena.h");
+    let readme = include_str!("../../../README.md");
+    let header = include_str!("../../../include/flarena.h");
     let mut missing = String::new();
     for row in TABLE {
         let in_readme = format!("| `{}` | {} | {} |", row.name, row.default, row.doc);
@@ -219,9 +219,9 @@ fn the_readme_and_the_header_have_the_line_of_each_setting() {
 
 #[test]
 fn the_readme_and_the_header_list_no_other_setting() {
-    let readme = include_str!("../../README.md").lines();
+    let readme = include_str!("../../../README.md").lines();
     let rows = readme.filter_map(|line| line.strip_prefix("| `")?.split('`').next());
-    let header = include_str!("../../include/flarena.h").lines();
+    let header = include_str!("../../../include/flarena.h").lines();
     let list = header.skip_while(|line| !line.starts_with(" * Settings: "));
     let entries = list.skip(2).take_while(|line| *line != " *");
     let named = entries.filter_map(|line| line.strip_prefix(" * ")?.split(' ').next());
@@ -232,7 +232,7 @@ fn the_readme_and_the_header_list_no_other_setting() {
 
 #[test]
 fn the_settings_suite_tries_a_bad_value_of_each_row_that_has_one() {
-    let suite = include_str!("../../tests/settings/run.sh");
+    let suite = include_str!("../../../tests/settings/run.sh");
     for row in TABLE.iter().filter(|row| !row.bad.is_empty()) {
         let (tried, set) = (format!("{} ", row.name), format!("{}=", row.name));
         let is_tried = suite.contains(&tried) || suite.contains(&set);

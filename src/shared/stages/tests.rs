@@ -25,7 +25,7 @@ fn sources(folder: &Path) -> String {
 #[test]
 fn the_hooks_know_exactly_the_stages_of_the_hooks() {
     // mypy checks every call of a hook against this Literal.
-    let hooks = include_str!("../python/flarena/_marking.py");
+    let hooks = include_str!("../../python/flarena/_marking.py");
     let list = hooks.split("    Stage = Literal[").nth(1).unwrap();
     let list = list.split(']').next().unwrap();
     let known: Vec<_> = list.split('"').skip(1).step_by(2).collect();
@@ -44,10 +44,10 @@ fn the_library_writes_exactly_the_stages_of_the_library() {
 
 #[test]
 fn docs_markers_md_names_the_stages_of_the_callbacks() {
-    let page = include_str!("../../docs/markers.md");
+    let page = include_str!("../../../docs/markers.md");
     for callbacks in [
-        include_str!("../python/flarena/lightning.py"),
-        include_str!("../python/flarena/transformers.py"),
+        include_str!("../../python/flarena/lightning.py"),
+        include_str!("../../python/flarena/transformers.py"),
     ] {
         let stages: Vec<_> = callbacks.split("self._mark(\"").skip(1).collect();
         assert!(stages.len() > 3);
@@ -62,7 +62,7 @@ fn docs_markers_md_names_the_stages_of_the_callbacks() {
 
 #[test]
 fn docs_markers_md_lists_exactly_these_stages() {
-    let page = include_str!("../../docs/markers.md");
+    let page = include_str!("../../../docs/markers.md");
     let section = page.split("\n## Stages\n").nth(1).unwrap();
     let mut rows = section.lines().filter(|line| line.starts_with("| `"));
     for stage in Stage::ALL {
