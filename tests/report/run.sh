@@ -148,7 +148,7 @@ END
     ! grep 'the limit' out
     report 0 --limit 1G peaks.jsonl
     contains out "without a pause of 10.0 h"
-    contains out "reaches the limit of 1.00 GB in about 8 min"
+    contains out "reaches the limit of 1024.0 MB in about 8 min"
     report 1 --limit 1G --fail-on limit:1h peaks.jsonl
     report 2 --limit soon peaks.jsonl
 }
@@ -156,13 +156,13 @@ check "--limit gives the time until it is reached by the peaks inside rounds, an
 
 imported() { # an import of 36 s, then 92 s without a change
     python3 - >import.jsonl <<'END'
-rows = [(0, "load", 5)] + [(5 + 3 * n, "periodic", 120 + 20 * n) for n in range(10)] + [(97, "periodic", 298), (128, "exit", 297)]
+rows = [(0, "load", 5)] + [(5 + 3 * n, "periodic", 120 + 20 * n) for n in range(10)] + [(97, "periodic", 300), (128, "exit", 297)]
 for seq, (t, stage, mb) in enumerate(rows):
     print('{"v":1,"t":%d,"pid":7,"start":1,"proc":"-","program":"job.py","site":null,"stage":"%s","rss_bytes":%d,"seq":%d}'
           % (t, stage, mb << 20, seq))
 END
     report 0 import.jsonl
-    contains out "flat: RSS rose by 180.0 MB in the first 9 markers at stage periodic. Since then RSS stays at 298.0 MB"
+    contains out "flat: RSS rose by 180.0 MB in the first 9 markers at stage periodic. Since then RSS stays at 300.0 MB"
 }
 check "an import that is followed by a longer level stretch is flat" imported
 
@@ -176,7 +176,7 @@ for i in range(16):
 END
     report 0 cached.jsonl
     contains out "flat: RSS without cached pages stays at 28.0 MB"
-    contains out "Cached pages alternate between 0 KB and 8.00 MB; they are returned at need."
+    contains out "Cached pages alternate between 0 and 8.00 MB; they are returned at need."
     ! grep step out
 }
 check "cached pages that come and go are named as such, and are no step" cached_pages

@@ -71,7 +71,7 @@ impl Condition {
         let finding = &report.finding;
         match *self {
             Condition::GrowthPerRound(limit) => {
-                grows_faster(finding.lasting_slope()?, finding.unit, limit)
+                grows_faster(finding.lasting_slope()?, finding.unit.name(), limit)
             }
             Condition::GrowthPerHour(limit) => {
                 let hourly = finding.per_hour(finding.lasting_slope()?)?;

@@ -195,7 +195,16 @@ pub fn small_blocks(process: &Process) -> Option<SmallBlocks> {
 pub fn explanation(history: &SiteHistory, verdict: Verdict) -> Option<String> {
     match verdict {
         Verdict::CyclicGarbage => fall(history).or_else(|| growth(history)),
-        _ => growth(history),
+        Verdict::LiveGrowth
+        | Verdict::Retention
+        | Verdict::Growth
+        | Verdict::Swap
+        | Verdict::FileBacked
+        | Verdict::Unclear
+        | Verdict::WarmingUp
+        | Verdict::Falling
+        | Verdict::Flat
+        | Verdict::NotEnoughRounds => growth(history),
     }
 }
 

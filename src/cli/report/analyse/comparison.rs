@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use super::stats::{mean_interval, Interval, Slope};
 use super::together::{Grouping, Together};
 use super::{ProcessReport, Verdict};
-use crate::report::model::{Series, Size};
+use crate::report::model::{Series, Size, Unit};
 
 /// One value of each run; `None` if a run lacks the site or the stage.
 #[derive(Clone, Debug)]
@@ -31,7 +31,7 @@ pub struct Whole {
     pub cpu_seconds: f64,
     pub rounds: u64,
     /// Name and growth per unit of each process that grows.
-    pub growing: Vec<(String, f64, &'static str)>,
+    pub growing: Vec<(String, f64, Unit)>,
     /// Processes with enough rounds for a verdict.
     pub judged: usize,
     /// Whether one of these may grow.
@@ -72,7 +72,7 @@ pub struct StageSizes {
     pub mean: Interval,
     pub peak: f64,
     pub growth: Option<Slope>,
-    pub unit: &'static str,
+    pub unit: Unit,
 }
 
 impl Comparison {
@@ -171,7 +171,12 @@ fn cpu_seconds<'a>(reports: impl Iterator<Item = &'a ProcessReport>) -> f64 {
 }
 
 fn process(name: String, before: &[&ProcessReport], after: &[&ProcessReport]) -> ProcessComparison {
-    let worst = |reports: &[&ProcessReport]| reports.iter().map(|r| r.finding.verdict).min();
+    let worst = |reports: &[&ProcessReport]| {
+        reports
+            .iter()
+            .map(|r| r.finding.verdict)
+            .min_by_key(|verdict| verdict.urgency())
+    };
     let mut stages: Vec<String> = Vec::new();
     for report in before.iter().chain(after) {
         for stage in &report.stages {
@@ -200,7 +205,7 @@ fn process(name: String, before: &[&ProcessReport], after: &[&ProcessReport]) ->
 /// The stage of all processes of one name. Their growth is that of the process that grows most.
 fn sizes(reports: &[&ProcessReport], stage: &str) -> Option<StageSizes> {
     let (mut values, mut rounds, mut peak) = (Vec::new(), 0, f64::NAN);
-    let mut growth: Option<(Slope, &'static str)> = None;
+    let mut growth: Option<(Slope, Unit)> = None;
     for report in reports {
         let Some(series) = report.process.series(stage) else {
             continue;
@@ -222,7 +227,7 @@ fn sizes(reports: &[&ProcessReport], stage: &str) -> Option<StageSizes> {
         rounds,
         mean: mean_interval(&values),
         peak,
-        unit: growth.as_ref().map_or("round", |(_, unit)| unit),
+        unit: growth.as_ref().map_or(Unit::Round, |(_, unit)| *unit),
         growth: growth.map(|(slope, _)| slope),
     })
 }

@@ -3,11 +3,10 @@
 use clap::ValueEnum;
 
 use super::stats::{median, quantile, Slope, Trend};
-use crate::report::model::Sizes;
+use crate::report::model::{Sizes, Unit};
 
-/// The variants are in order of urgency, the most urgent first. Those up to `FileBacked` are kinds
-/// of growth.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+/// In the order of help and completions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Verdict {
     LiveGrowth,
     Retention,
@@ -46,7 +45,36 @@ impl Verdict {
     }
 
     pub fn is_growth(self) -> bool {
-        self <= Verdict::FileBacked
+        match self {
+            Verdict::LiveGrowth
+            | Verdict::Retention
+            | Verdict::Growth
+            | Verdict::Swap
+            | Verdict::FileBacked => true,
+            Verdict::Unclear
+            | Verdict::WarmingUp
+            | Verdict::CyclicGarbage
+            | Verdict::Falling
+            | Verdict::Flat
+            | Verdict::NotEnoughRounds => false,
+        }
+    }
+
+    /// The place in a list that begins with the most urgent verdict.
+    pub fn urgency(self) -> u8 {
+        match self {
+            Verdict::LiveGrowth => 0,
+            Verdict::Retention => 1,
+            Verdict::Growth => 2,
+            Verdict::Swap => 3,
+            Verdict::FileBacked => 4,
+            Verdict::Unclear => 5,
+            Verdict::WarmingUp => 6,
+            Verdict::CyclicGarbage => 7,
+            Verdict::Falling => 8,
+            Verdict::Flat => 9,
+            Verdict::NotEnoughRounds => 10,
+        }
     }
 
     /// There are enough rounds for a verdict, and growth is neither certain nor excluded.
@@ -82,8 +110,6 @@ pub enum Basis {
 /// What the full collections show about a process that is not called growing.
 #[derive(Clone, Copy, Debug)]
 pub struct GarbageEvidence {
-    /// The verdict of the trend alone.
-    pub of_trend: Verdict,
     /// The swing as a share of the size, if material collections may explain it.
     pub swing_share: Option<f64>,
     pub is_level_after_collections: bool,
@@ -98,13 +124,11 @@ const SWING_SHARE: f64 = 1.0 / 3.0;
 pub struct Finding {
     pub verdict: Verdict,
     pub basis: Basis,
-    pub garbage: Option<GarbageEvidence>,
     pub quantity: Quantity,
     /// The stage whose rounds were compared.
     pub stage: String,
     pub rounds: u64,
-    /// `round`, `minute`, or `marker` if the markers have neither.
-    pub unit: &'static str,
+    pub unit: Unit,
     /// Elapsed seconds per elapsed unit; NaN if unknown.
     pub pace: Slope,
     /// The longest pause that `pace` does not count: the machine slept, or the job waited, for once.
@@ -167,27 +191,43 @@ impl Finding {
         (!is_temporary && self.basis == Basis::Trend).then_some(self.trend.slope)
     }
 
-    /// Corrects the verdict where collections explain it. `swing_share` replaces that of the process:
-    /// processes that do the same get the same verdict, although one swings a little more.
-    pub fn decide_garbage(&mut self, swing_share: Option<f64>) {
-        use Verdict::{CyclicGarbage, Falling, Flat, Growth, LiveGrowth, Unclear, WarmingUp};
-        let Some(evidence) = self.garbage else {
-            return;
-        };
+    /// The finding, if collections explain what the trend shows.
+    pub fn explained_by(self, evidence: &GarbageEvidence, swing_share: Option<f64>) -> Finding {
         let share = evidence.swing_share.map(|own| swing_share.unwrap_or(own));
         let swings = share.is_some_and(|share| share > SWING_SHARE);
-        let explains_growth = evidence.explains_growth;
-        self.basis = Basis::Trend;
-        self.verdict = match evidence.of_trend {
-            Unclear | WarmingUp if evidence.is_level_after_collections && !swings => {
-                self.basis = Basis::LevelAfterCollections;
-                Flat
+        let by_trend = (self.verdict, Basis::Trend);
+        let is_level = (Verdict::Flat, Basis::LevelAfterCollections);
+        let is_garbage = (Verdict::CyclicGarbage, Basis::Trend);
+        let (verdict, basis) = match self.verdict {
+            Verdict::Unclear | Verdict::WarmingUp
+                if evidence.is_level_after_collections && !swings =>
+            {
+                is_level
             }
-            Flat | Unclear if swings => CyclicGarbage,
-            Unclear | LiveGrowth | Growth | WarmingUp if explains_growth => CyclicGarbage,
-            Falling if evidence.explains_fall => CyclicGarbage,
-            verdict => verdict,
+            Verdict::Flat | Verdict::Unclear if swings => is_garbage,
+            Verdict::Unclear | Verdict::LiveGrowth | Verdict::Growth | Verdict::WarmingUp
+                if evidence.explains_growth =>
+            {
+                is_garbage
+            }
+            Verdict::Falling if evidence.explains_fall => is_garbage,
+            Verdict::LiveGrowth
+            | Verdict::Retention
+            | Verdict::Growth
+            | Verdict::Swap
+            | Verdict::FileBacked
+            | Verdict::Unclear
+            | Verdict::WarmingUp
+            | Verdict::CyclicGarbage
+            | Verdict::Falling
+            | Verdict::Flat
+            | Verdict::NotEnoughRounds => by_trend,
         };
+        Finding {
+            verdict,
+            basis,
+            ..self
+        }
     }
 
     /// Bytes per hour with their interval, if the observation is long enough. Both the growth per
@@ -230,10 +270,10 @@ impl Finding {
     }
 
     /// The unit of `rounds`. If the axis shows minutes, `rounds` counts markers.
-    pub fn rounds_unit(&self) -> &'static str {
+    pub fn rounds_unit(&self) -> Unit {
         match self.unit {
-            "minute" => "marker",
-            unit => unit,
+            Unit::Minute | Unit::Marker => Unit::Marker,
+            Unit::Round => Unit::Round,
         }
     }
 }

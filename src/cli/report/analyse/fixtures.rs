@@ -1,7 +1,7 @@
 //! Processes with known contents, for tests.
 
 use super::finding::Finding;
-use super::judge::judge;
+use super::stats::Trend;
 use super::ProcessReport;
 use crate::report::model::{Process, Sample, Size, Sizes, SourceLine, Store};
 use crate::report::units::MB;
@@ -39,6 +39,12 @@ pub fn processes<'a>(samples: impl IntoIterator<Item = Sample<'a>>) -> Vec<Proce
         store.add(&sample, &SourceLine { log, epoch, line });
     }
     store.finish().0
+}
+
+/// The finding for a process alone, and the trend at each stage.
+pub fn judge(process: &Process) -> Option<(Finding, Vec<Trend>)> {
+    let judged = super::judge::judge(process)?;
+    Some(judged.finding(None))
 }
 
 /// Judges without `--limit`.

@@ -35,7 +35,6 @@ pub fn evidence(process: &Process, series: &Series, finding: &Finding) -> Option
     (!collections.is_empty()).then(|| {
         let without = trend_without_garbage(process, series);
         GarbageEvidence {
-            of_trend: finding.verdict,
             swing_share: may_swing.then(|| swing(series, finding) / size),
             is_level_after_collections: is_repeated && is_level,
             explains_growth: collections_explain_growth(
@@ -54,13 +53,19 @@ pub fn evidence(process: &Process, series: &Series, finding: &Finding) -> Option
 pub fn growth_without_garbage(
     process: &Process,
     series: &Series,
-    finding: &Finding,
+    verdict: Verdict,
+    of_all: &Trend,
 ) -> Option<Trend> {
     let without = trend_without_garbage(process, series).filter(Trend::is_growing)?;
-    let is_exact = without.width() < finding.trend.width();
-    let is_better = match finding.verdict {
-        Verdict::LiveGrowth | Verdict::Growth => is_exact,
-        other => !other.is_growth(),
+    let is_better = match verdict {
+        Verdict::LiveGrowth | Verdict::Growth => without.width() < of_all.width(),
+        Verdict::Retention | Verdict::Swap | Verdict::FileBacked => false,
+        Verdict::Unclear
+        | Verdict::WarmingUp
+        | Verdict::CyclicGarbage
+        | Verdict::Falling
+        | Verdict::Flat
+        | Verdict::NotEnoughRounds => true,
     };
     is_better.then_some(without)
 }

@@ -3,34 +3,59 @@
 use flarena_shared::stages::Stage;
 
 use super::attribution::{causes, growth_parts, median_sizes, step_parts};
-use super::finding::{Basis, Cause, Finding, Level, MemoryKind, NamedStep, Quantity, Verdict};
+use super::finding::{
+    Basis, Cause, Finding, GarbageEvidence, Level, MemoryKind, NamedStep, Quantity, Verdict,
+};
 use super::garbage;
 use super::stats::{material_growth, median, Line, Slope, Step, Trend, TrendClass, MIN_ROUNDS};
-use crate::report::model::{Order, Point, Process, Series, Size, Sizes};
+use crate::report::model::{Order, Point, Process, Series, Size, Sizes, Unit};
 
-/// The finding, and the trend of the footprint at each stage. `None` for a process without stages.
-pub fn judge(process: &Process) -> Option<(Finding, Vec<Trend>)> {
+/// What one process shows alone. The finding follows, once it is known how much processes of its kind swing.
+pub struct Judged {
+    by_trend: Finding,
+    garbage: Option<GarbageEvidence>,
+    /// The trend of the footprint at each stage.
+    pub trends: Vec<Trend>,
+}
+
+impl Judged {
+    /// The swing as a share of the size, if collections may explain it.
+    pub fn swing_share(&self) -> Option<f64> {
+        self.garbage.as_ref()?.swing_share
+    }
+
+    /// The finding. `swing_share` replaces that of the process: processes that do the same get the same verdict, although
+    /// one swings a little more.
+    pub fn finding(self, swing_share: Option<f64>) -> (Finding, Vec<Trend>) {
+        let finding = match &self.garbage {
+            Some(evidence) => self.by_trend.explained_by(evidence, swing_share),
+            None => self.by_trend,
+        };
+        (finding, self.trends)
+    }
+}
+
+/// `None` for a process without stages.
+pub fn judge(process: &Process) -> Option<Judged> {
     let first_round = first_round(process);
     let stages = process.stages.iter();
     let stages: Vec<StageTrend> = stages
         .map(|stage| StageTrend::of(process, stage, first_round))
         .collect();
     let deciding = deciding_stage(&stages)?;
-    let mut finding = deciding.finding();
-    if let Some(trend) = garbage::growth_without_garbage(process, deciding.series, &finding) {
-        finding.verdict = Verdict::LiveGrowth;
-        finding.quantity = Quantity::AfterCollections;
-        finding.trend = trend;
-        finding.causes = vec![Cause {
-            kind: MemoryKind::Live,
-            share: 1.0,
-        }];
-    } else {
-        finding.garbage = garbage::evidence(process, deciding.series, &finding);
-        finding.decide_garbage(None);
-    }
-    let trends = stages.into_iter().map(|stage| stage.trend);
-    Some((finding, trends.collect()))
+    let by_trend = deciding.finding(process);
+    let garbage = match by_trend.quantity {
+        // It is known without the garbage already.
+        Quantity::AfterCollections => None,
+        Quantity::Footprint | Quantity::WithoutCached | Quantity::Live | Quantity::Swap => {
+            garbage::evidence(process, deciding.series, &by_trend)
+        }
+    };
+    Some(Judged {
+        by_trend,
+        garbage,
+        trends: stages.into_iter().map(|stage| stage.trend).collect(),
+    })
 }
 
 /// The stage with the most points among those that grow. If none grows, the one with the smallest
@@ -112,7 +137,7 @@ impl<'a> StageTrend<'a> {
         let points = &series.points()[skipped..];
         let (mut x, mut sizes) = (x.split_off(skipped), without_gaps(points));
         if import > 0 {
-            hold_last(
+            hold(
                 &mut x,
                 &mut sizes,
                 (process.last_time() - points[0].t) / 60.0,
@@ -135,14 +160,14 @@ impl<'a> StageTrend<'a> {
         }
     }
 
-    fn finding(&self) -> Finding {
-        let (quantity, trend) = self.deciding_quantity();
+    fn finding(&self, process: &Process) -> Finding {
+        let (mut quantity, mut trend) = self.deciding_quantity();
         let parts = growth_parts(&self.trend, &self.sizes);
-        let causes = causes(&parts);
+        let mut causes = causes(&parts);
         let settled = &self.sizes[trend.warm_up.min(self.sizes.len() - 1)..];
         let level: Vec<f64> = settled.iter().map(|sizes| self.judged(sizes)).collect();
         let cached: Vec<f64> = settled.iter().map(Sizes::cached).collect();
-        let verdict = match (trend.class, quantity) {
+        let mut verdict = match (trend.class, quantity) {
             (TrendClass::TooFewRounds, _) => Verdict::NotEnoughRounds,
             (TrendClass::WarmingUp, _) => Verdict::WarmingUp,
             (TrendClass::Unclear, _) => Verdict::Unclear,
@@ -159,11 +184,21 @@ impl<'a> StageTrend<'a> {
                 }
             }
         };
+        let steps = trend.steps.iter().map(|step| self.named(step)).collect();
+        trend = self.after_import(trend);
+        if let Some(without) =
+            garbage::growth_without_garbage(process, self.series, verdict, &trend)
+        {
+            (verdict, quantity, trend) = (Verdict::LiveGrowth, Quantity::AfterCollections, without);
+            causes = vec![Cause {
+                kind: MemoryKind::Live,
+                share: 1.0,
+            }];
+        }
         let (pace, pause) = self.pace();
         Finding {
             verdict,
             basis: Basis::Trend,
-            garbage: None,
             quantity,
             stage: self.stage.to_owned(),
             rounds: self.series.rounds,
@@ -171,8 +206,8 @@ impl<'a> StageTrend<'a> {
             pace,
             pause,
             observed_seconds: self.clock().last().copied().unwrap_or(f64::NAN),
-            steps: trend.steps.iter().map(|step| self.named(step)).collect(),
-            trend: self.after_import(trend),
+            steps,
+            trend,
             parts,
             causes,
             typical: median_sizes(settled.iter()),
@@ -227,8 +262,8 @@ impl<'a> StageTrend<'a> {
         };
         NamedStep {
             at: match self.series.unit() {
-                "round" => self.points[step.index].round,
-                _ => self.x[step.index],
+                Unit::Round => self.points[step.index].round,
+                Unit::Minute | Unit::Marker => self.x[step.index],
             },
             bytes: step.height,
             kind: largest
@@ -259,7 +294,15 @@ impl<'a> StageTrend<'a> {
         const LONG_PAUSE: f64 = 10.0;
         /// More frequent pauses belong to the pace.
         const MIN_ROUNDS_PER_PAUSE: usize = 10;
-        let (x, mut clock) = (&self.x[..self.points.len()], self.clock());
+        if self.series.unit() == Unit::Minute {
+            let minute = Slope {
+                per_x: 60.0,
+                low: 60.0,
+                high: 60.0,
+            };
+            return (minute, None);
+        }
+        let (x, mut clock) = (&self.x, self.clock());
         let steps =
             |of: &[f64]| -> Vec<f64> { of.windows(2).map(|pair| pair[1] - pair[0]).collect() };
         let per_x = steps(&clock)
@@ -335,19 +378,22 @@ fn import(process: &Process, points: &[Point]) -> usize {
     }
 }
 
-/// A periodic marker shows a change of the size. While there is none, the size stays: the last one counts once a minute, and
-/// at least until there are enough points for a verdict.
-fn hold_last(x: &mut Vec<f64>, sizes: &mut Vec<Sizes>, minutes: f64) {
-    let (Some(&last), Some(&size)) = (x.last(), sizes.last()) else {
-        return;
-    };
+/// A periodic marker shows a change of the size. While there is none, the size stays: it counts again after each minute.
+fn hold(x: &mut Vec<f64>, sizes: &mut Vec<Sizes>, minutes: f64) {
+    const MAX_POINTS: f64 = 32.0;
+    let step = (minutes / MAX_POINTS)
+        .max(1.0)
+        .min(minutes / MIN_ROUNDS as f64);
     let end = x[0] + minutes;
-    let missing = MIN_ROUNDS.saturating_sub(x.len());
-    if missing > 0 && end > last {
-        let step = (end - last) / missing as f64;
-        x.extend((1..=missing).map(|n| last + n as f64 * step));
-        sizes.extend(std::iter::repeat_n(size, missing));
+    let (mut held_x, mut held) = (Vec::new(), Vec::new());
+    for (place, (at, size)) in x.iter().zip(&*sizes).enumerate() {
+        let next = x.get(place + 1).copied().unwrap_or(end + step);
+        let times = std::iter::successors(Some(*at), |before| Some(before + step));
+        let times = times.take_while(|time| *time == *at || *time < next - step / 2.0);
+        held_x.extend(times);
+        held.resize(held_x.len(), *size);
     }
+    (*x, *sizes) = (held_x, held);
 }
 
 /// The footprint, or the footprint without cached pages where that swings less.
@@ -389,7 +435,7 @@ fn without_gaps(points: &[Point]) -> Vec<Sizes> {
 pub mod tests {
     use super::*;
     use crate::report::analyse::fixtures::analyse;
-    use crate::report::analyse::fixtures::{process_and_finding, processes, sample, sizes};
+    use crate::report::analyse::fixtures::{judge, process_and_finding, processes, sample, sizes};
     use crate::report::analyse::stats::random::Random;
     use crate::report::model::Sample;
     use crate::report::units::MB;
@@ -506,7 +552,7 @@ pub mod tests {
         };
         let (finding, _) = judge(&processes((0..20).map(marker))[0]).unwrap();
         let found = (finding.unit, finding.rounds, &*finding.stage);
-        assert_eq!(found, ("marker", 14, "grow"));
+        assert_eq!(found, (Unit::Marker, 14, "grow"));
     }
 
     #[test]
@@ -714,7 +760,7 @@ pub mod tests {
         let series = process.series("trim").unwrap();
         assert_eq!(
             (series.unit(), series.rounds, series.len()),
-            ("round", 20, 40)
+            (Unit::Round, 20, 40)
         );
         let (_, trends) = judge(process).unwrap();
         for trend in trends {
@@ -761,7 +807,10 @@ pub mod tests {
         let rounds = (20..40).map(|i| marker(i, 60.0 * i as f64, "send", 200.0));
         let process = processes(import.chain(rounds)).remove(0);
         let (finding, trends) = judge(&process).unwrap();
-        assert_eq!((finding.verdict, finding.unit), (Verdict::Flat, "round"));
+        assert_eq!(
+            (finding.verdict, finding.unit),
+            (Verdict::Flat, Unit::Round)
+        );
         assert!(trends[0].slope.per_x > 500.0 * MB);
         let report = analyse(vec![process]).remove(0);
         let growth: Vec<_> = report.stages.iter().map(|s| s.growth.is_some()).collect();
@@ -811,8 +860,11 @@ pub mod tests {
             }
         };
         let (_, finding) = process_and_finding((0..20).map(marker));
-        assert_eq!((finding.verdict, finding.unit), (Verdict::Growth, "minute"));
-        assert_eq!((finding.rounds, finding.rounds_unit()), (20, "marker"));
+        assert_eq!(
+            (finding.verdict, finding.unit),
+            (Verdict::Growth, Unit::Minute)
+        );
+        assert_eq!((finding.rounds, finding.rounds_unit()), (20, Unit::Marker));
         let slope = finding.trend.slope.per_x / MB;
         assert!((slope - 2.0).abs() < 0.01, "{slope}");
         assert!((finding.pace.per_x - 60.0).abs() < 1e-6);

@@ -26,7 +26,8 @@ use std::collections::BTreeMap;
 
 use super::model::{Point, Process, Series, Size, NO_NAME};
 use super::units::or_dash;
-use stats::{median, Slope};
+use judge::Judged;
+use stats::{median, Slope, Trend};
 
 pub use attribution::median_sizes;
 pub use between_stages::{GrowthInside, HiddenPeak};
@@ -36,8 +37,6 @@ pub use comparison::{
 };
 pub use finding::{Basis, Cause, Finding, GrowthParts, MemoryKind, NamedStep, Quantity, Verdict};
 pub use garbage::swing;
-#[cfg(test)]
-pub use judge::judge;
 pub use kill::Kill;
 pub use time_to_limit::{LimitOf, TimeToLimit};
 pub use together::{Group, Grouping, Moment, Together};
@@ -154,44 +153,50 @@ impl ProcessReport {
 
 /// Judges the processes and sorts them: those that need attention first. `limit` is that of `--limit`.
 pub fn analyse(processes: Vec<Process>, limit: Option<f64>) -> Vec<ProcessReport> {
-    let reports = processes.into_iter();
-    let reports = reports.filter_map(|process| report(process, limit));
+    let judged = processes.into_iter();
+    let judged = judged.filter_map(|process| Some((judge::judge(&process)?, process)));
+    let judged: Vec<(Judged, Process)> = judged.collect();
+    let swings = typical_swings(&judged);
+    let reports = judged.into_iter().map(|(judged, process)| {
+        let swing = swings.get(&kind(&process)).copied();
+        report(process, judged.finding(swing), limit)
+    });
     let mut reports: Vec<ProcessReport> = reports.collect();
-    agree_on_garbage(&mut reports);
     reports.sort_by(by_urgency);
     reports
 }
 
-/// Processes of the same kind, such as the trainers of all sites, swing by about as much. The median
-/// decides for all of them, so that small differences do not give them different verdicts.
-fn agree_on_garbage(reports: &mut [ProcessReport]) {
-    let share = |report: &ProcessReport| report.finding.garbage?.swing_share;
-    let kind = |report: &ProcessReport| {
-        let process = &report.process;
-        (
-            process.proc.clone(),
-            process.program.clone(),
-            process.role.clone(),
-        )
-    };
-    let mut shares: BTreeMap<_, Vec<f64>> = BTreeMap::new();
-    for report in reports.iter() {
-        if let Some(share) = share(report) {
-            shares.entry(kind(report)).or_default().push(share);
-        }
-    }
-    let typical = shares
-        .into_iter()
-        .map(|(kind, shares)| (kind, median(&shares)));
-    let typical: BTreeMap<_, f64> = typical.collect();
-    for report in reports {
-        let of_kind = typical.get(&kind(report)).copied();
-        report.finding.decide_garbage(of_kind);
-    }
+/// What processes that do the same have in common, such as the trainers of all sites.
+type Kind = (String, Option<String>, Option<String>);
+
+fn kind(process: &Process) -> Kind {
+    (
+        process.proc.clone(),
+        process.program.clone(),
+        process.role.clone(),
+    )
 }
 
-fn report(process: Process, limit: Option<f64>) -> Option<ProcessReport> {
-    let (finding, trends) = judge::judge(&process)?;
+/// Processes of the same kind swing by about as much. The median decides for all of them, so that small differences do not
+/// give them different verdicts.
+fn typical_swings(judged: &[(Judged, Process)]) -> BTreeMap<Kind, f64> {
+    let mut shares: BTreeMap<Kind, Vec<f64>> = BTreeMap::new();
+    for (judged, process) in judged {
+        if let Some(share) = judged.swing_share() {
+            shares.entry(kind(process)).or_default().push(share);
+        }
+    }
+    let shares = shares.into_iter();
+    shares
+        .map(|(kind, shares)| (kind, median(&shares)))
+        .collect()
+}
+
+fn report(
+    process: Process,
+    (finding, trends): (Finding, Vec<Trend>),
+    limit: Option<f64>,
+) -> ProcessReport {
     let stages = process.stages.iter().zip(trends);
     let stages = stages.map(|((name, series), trend)| StageReport {
         stage: name.to_string(),
@@ -213,7 +218,7 @@ fn report(process: Process, limit: Option<f64>) -> Option<ProcessReport> {
         .flat_map(|(_, series)| series.points());
     let latest = points.filter(with_pss).max_by_key(|point| point.order);
     let last_pss = latest.map_or(f64::NAN, |point| point.sizes[Size::Pss]);
-    Some(ProcessReport {
+    ProcessReport {
         time_to_limit: TimeToLimit::estimate(&process, &finding, limit),
         growth_inside: between_stages::growth_inside(&process),
         hidden_peak: between_stages::hidden_peak(&process),
@@ -223,7 +228,7 @@ fn report(process: Process, limit: Option<f64>) -> Option<ProcessReport> {
         stages,
         last_rss,
         last_pss,
-    })
+    }
 }
 
 /// Finds the processes that the kernel most likely killed, and moves them to the front, before the candidates for a kill.
@@ -254,7 +259,12 @@ fn by_urgency(a: &ProcessReport, b: &ProcessReport) -> Ordering {
     is_stable(a)
         .cmp(&is_stable(b))
         .then(growth(b).total_cmp(&growth(a)))
-        .then(a.finding.verdict.cmp(&b.finding.verdict))
+        .then(
+            a.finding
+                .verdict
+                .urgency()
+                .cmp(&b.finding.verdict.urgency()),
+        )
         .then((a.finding.rounds < 2).cmp(&(b.finding.rounds < 2)))
         .then_with(|| identity(a).cmp(&identity(b)))
 }

@@ -114,11 +114,12 @@ fn grouped(number: &str) -> String {
 mod tests {
     use super::*;
     use crate::report::analyse::Pair;
+    use crate::report::model::Unit;
 
     fn run(peak: f64, growing: &[f64]) -> Option<Whole> {
         let growing = growing
             .iter()
-            .map(|mb| ("site-1 TR".to_owned(), mb * MB, "round"));
+            .map(|mb| ("site-1 TR".to_owned(), mb * MB, Unit::Round));
         Some(Whole {
             peak: peak * MB,
             mean: 0.0,

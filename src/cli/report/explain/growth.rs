@@ -14,31 +14,30 @@ use crate::who::phrases::unrecorded_small_blocks;
 /// verdict.
 const MIN_SHARE_FOR_REMEDY: f64 = 0.25;
 
-/// The evidence for a verdict that is a kind of growth.
-pub fn sentence(process: &Process, finding: &Finding) -> String {
-    let grows = growth_clause(finding);
-    match finding.verdict {
-        Verdict::LiveGrowth => live_growth(process, finding),
-        Verdict::Retention => format!(
-            "{grows}; {}. The allocator keeps {} of free memory that the program does not use.",
-            shares(process, finding, "growth"),
-            size(finding.typical.kept_free()),
-        ),
-        Verdict::Swap => swap(process, finding),
-        Verdict::FileBacked => {
-            let reclaim = match is_mostly_shared(finding) {
-                true => "The kernel cannot reclaim shared memory while it is in use.",
-                false => "The kernel reclaims file pages when it needs memory.",
-            };
-            format!("{grows}; {}. {reclaim}", shares(process, finding, "growth"))
-        }
-        _ => format!(
-            "{grows}. These markers contain only RSS, so they do not show which memory grows."
-        ),
-    }
+pub fn retention(process: &Process, finding: &Finding) -> String {
+    format!(
+        "{}; {}. The allocator keeps {} of free memory that the program does not use.",
+        growth_clause(finding),
+        shares(process, finding, "growth"),
+        size(finding.typical.kept_free()),
+    )
 }
 
-fn live_growth(process: &Process, finding: &Finding) -> String {
+pub fn file_backed(process: &Process, finding: &Finding) -> String {
+    let reclaim = match is_mostly_shared(finding) {
+        true => "The kernel cannot reclaim shared memory while it is in use.",
+        false => "The kernel reclaims file pages when it needs memory.",
+    };
+    let shares = shares(process, finding, "growth");
+    format!("{}; {shares}. {reclaim}", growth_clause(finding))
+}
+
+pub fn of_unknown_kind(finding: &Finding) -> String {
+    let grows = growth_clause(finding);
+    format!("{grows}. These markers contain only RSS, so they do not show which memory grows.")
+}
+
+pub fn live(process: &Process, finding: &Finding) -> String {
     let (grows, unit) = (growth_clause(finding), finding.unit);
     match finding.quantity {
         Quantity::Live if is_level(finding) => format!(
@@ -102,14 +101,17 @@ fn largest_live(finding: &Finding) -> Option<MemoryKind> {
     Some(cause.kind)
 }
 
-fn swap(process: &Process, finding: &Finding) -> String {
+pub fn swap(process: &Process, finding: &Finding) -> String {
     let limit = match process.cgroup_limit {
         limit if limit.is_nan() => String::new(),
         limit => format!(" (limit {})", size(limit)),
     };
     let footprint = match finding.quantity {
         Quantity::Swap => ", but the sum of RSS and swap does not",
-        _ => "",
+        Quantity::Footprint
+        | Quantity::WithoutCached
+        | Quantity::Live
+        | Quantity::AfterCollections => "",
     };
     let (grows, rss) = (growth_clause(finding), size(finding.typical[Size::Rss]));
     format!("{grows}{footprint}. The kernel moves pages to swap; RSS is {rss}{limit}.")
@@ -130,7 +132,7 @@ pub fn remedy(process: &Process, finding: &Finding) -> String {
             verdicts.push(verdict);
         }
     }
-    let remedies = verdicts.into_iter().map(|verdict| match verdict {
+    let remedies = verdicts.into_iter().filter_map(|verdict| Some(match verdict {
         Verdict::LiveGrowth => live_growth_remedy(process, finding).to_owned(),
         Verdict::Retention => retention_remedy(process, finding),
         Verdict::Swap => {
@@ -147,10 +149,16 @@ pub fn remedy(process: &Process, finding: &Finding) -> String {
             "no setting changes this; if the memory limit is near, map less of the data set or model"
                 .to_owned()
         }
-        _ => "start the job with `flarena run --profile`: its markers show live and free memory \
+        Verdict::Growth => "start the job with `flarena run --profile`: its markers show live and free memory \
               separately"
             .to_owned(),
-    });
+        Verdict::CyclicGarbage
+        | Verdict::Unclear
+        | Verdict::WarmingUp
+        | Verdict::Falling
+        | Verdict::Flat
+        | Verdict::NotEnoughRounds => return None,
+    }));
     let mut remedies: Vec<String> = remedies.collect();
     if is_pinned && largest_live(finding) != Some(MemoryKind::Pinned) {
         remedies.push(PINNED_REMEDY.to_owned());
@@ -275,6 +283,7 @@ impl Pool {
 mod tests {
     use super::*;
     use crate::report::analyse::fixtures::{process_and_finding, sample, sizes};
+    use crate::report::explain::sentence;
     use crate::report::model::site_history_tests::{growing, growing_with_error};
     use crate::report::model::{Sample, SiteHistory};
     use crate::report::units::MB;

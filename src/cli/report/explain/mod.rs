@@ -13,7 +13,7 @@ mod together;
 
 use flarena_shared::stages::Stage;
 
-use super::analyse::{LimitOf, ProcessReport, TimeToLimit, Verdict};
+use super::analyse::{Finding, LimitOf, ProcessReport, TimeToLimit, Verdict};
 use super::calendar::time_of_day;
 use super::model::{Point, Process};
 use super::units::{duration, printable, size};
@@ -23,25 +23,13 @@ pub use phrases::{live_suffix, rate_per};
 pub use together::together;
 
 /// A shorter time to the limit says only that it is near.
-const SOON_SECONDS: f64 = 10.0;
+const SOON_SECONDS: f64 = 1.0;
 
 /// The evidence for the verdict, with growth inside a stage, the time to the limit of a growing
 /// process, models that the trainer keeps, and a kill.
 pub fn evidence(report: &ProcessReport) -> String {
     let (process, finding) = (&report.process, &report.finding);
-    let mut text = match finding.verdict {
-        Verdict::LiveGrowth
-        | Verdict::Retention
-        | Verdict::Growth
-        | Verdict::Swap
-        | Verdict::FileBacked => growth::sentence(process, finding),
-        Verdict::CyclicGarbage
-        | Verdict::Unclear
-        | Verdict::WarmingUp
-        | Verdict::Falling
-        | Verdict::Flat
-        | Verdict::NotEnoughRounds => no_growth::sentence(process, finding),
-    };
+    let mut text = sentence(process, finding);
     if let Some(estimate) = report
         .time_to_limit
         .as_ref()
@@ -65,13 +53,38 @@ pub fn evidence(report: &ProcessReport) -> String {
     }
 }
 
+/// The evidence for the verdict alone.
+fn sentence(process: &Process, finding: &Finding) -> String {
+    match finding.verdict {
+        Verdict::LiveGrowth => growth::live(process, finding),
+        Verdict::Retention => growth::retention(process, finding),
+        Verdict::Growth => growth::of_unknown_kind(finding),
+        Verdict::Swap => growth::swap(process, finding),
+        Verdict::FileBacked => growth::file_backed(process, finding),
+        Verdict::CyclicGarbage => no_growth::cyclic_garbage(process, finding),
+        Verdict::Unclear => no_growth::unclear(finding),
+        Verdict::WarmingUp => no_growth::warming_up(process, finding),
+        Verdict::Falling => no_growth::falling(finding),
+        Verdict::Flat => no_growth::flat(process, finding),
+        Verdict::NotEnoughRounds => no_growth::not_enough_rounds(finding),
+    }
+}
+
 /// The settings or the code to change; `None` if nothing needs a change.
 pub fn remedy(report: &ProcessReport) -> Option<String> {
     let (process, finding) = (&report.process, &report.finding);
     let growth = match finding.verdict {
+        Verdict::LiveGrowth
+        | Verdict::Retention
+        | Verdict::Growth
+        | Verdict::Swap
+        | Verdict::FileBacked => Some(growth::remedy(process, finding)),
         Verdict::CyclicGarbage => no_growth::cyclic_garbage_remedy(process).map(str::to_owned),
-        verdict if verdict.is_growth() => Some(growth::remedy(process, finding)),
-        _ => None,
+        Verdict::Unclear
+        | Verdict::WarmingUp
+        | Verdict::Falling
+        | Verdict::Flat
+        | Verdict::NotEnoughRounds => None,
     };
     growth.or_else(|| {
         report
@@ -252,9 +265,9 @@ mod tests {
             };
             evidence(&analyse(processes((0..24).map(marker)))[0])
         };
-        let near = text(3500.0);
+        let near = text(3350.0);
         assert!(
-            near.contains("reaches its limit of 3500.0 MB within seconds."),
+            near.contains("reaches its limit of 3350.0 MB within seconds."),
             "{near}"
         );
         let there = text(3300.0);

@@ -7,60 +7,60 @@ use super::phrases::{
 use crate::report::analyse::stats::{
     median, Slope, MATERIAL_BYTES, MIN_ROUNDS, MIN_SETTLED_ROUNDS,
 };
-use crate::report::analyse::{swing, Basis, Finding, MemoryKind, Quantity, Verdict};
+use crate::report::analyse::{swing, Basis, Finding, MemoryKind, Quantity};
 use crate::report::model::{Collection, Process};
 use crate::report::units::{plural, printable, range, rounds_to_zero, size, Amount, MB};
 
 /// A range wider than this share of the typical size is printed instead of the typical size.
 const MIN_RANGE_SHARE: f64 = 0.2;
 
-/// The evidence for a verdict that is not a kind of growth.
-pub fn sentence(process: &Process, finding: &Finding) -> String {
-    let (quantity, over) = (quantity_name(finding), rounds_phrase(finding));
-    let unit = finding.rounds_unit();
-    match finding.verdict {
-        Verdict::CyclicGarbage => cyclic_garbage(process, finding),
-        Verdict::NotEnoughRounds => {
-            let seen = plural(finding.rounds, unit);
-            format!(
-                "{seen}. A verdict needs at least {MIN_ROUNDS}. To call a rise growth, \
-                 the report needs {MIN_SETTLED_ROUNDS} after the warm-up."
-            )
-        }
-        Verdict::WarmingUp if settled_rounds(finding) < MIN_SETTLED_ROUNDS as u64 => format!(
-            "{quantity} rises by {} {over}{}. These are too few {unit}s to tell a warm-up from growth.",
-            rise(finding),
-            kinds(process, finding)
+pub fn not_enough_rounds(finding: &Finding) -> String {
+    let seen = plural(finding.rounds, finding.rounds_unit().name());
+    format!(
+        "{seen}. A verdict needs at least {MIN_ROUNDS}. To call a rise growth, the report needs \
+         {MIN_SETTLED_ROUNDS} after the warm-up."
+    )
+}
+
+pub fn warming_up(process: &Process, finding: &Finding) -> String {
+    let (quantity, over, unit) = (
+        quantity_name(finding),
+        rounds_phrase(finding),
+        finding.rounds_unit(),
+    );
+    let (rise, kinds) = (rise(finding), kinds(process, finding));
+    match settled_rounds(finding) < MIN_SETTLED_ROUNDS as u64 {
+        true => format!(
+            "{quantity} rises by {rise} {over}{kinds}. These are too few {unit}s to tell a warm-up from growth."
         ),
-        Verdict::WarmingUp => format!(
-            "{quantity} rises more and more slowly{}. The last rate is {}, {over}.",
-            kinds(process, finding),
-            rise(finding)
-        ),
-        Verdict::Unclear if slope_has_certain_sign(finding) => format!(
-            "{quantity} changes by {} {over}. It is not certain yet whether this matters: record \
-             more {unit}s.",
-            rate(finding)
-        ),
-        Verdict::Unclear => {
-            let level = level_clause(finding);
-            let rate = rate(finding);
-            format!(
-                "{level} {over}. The trend of {rate} is too uncertain to exclude growth: record \
-                 more {unit}s."
-            )
-        }
-        Verdict::Falling => format!("{quantity} falls by {} {over}.", fall(finding)),
-        Verdict::Flat
-        | Verdict::LiveGrowth
-        | Verdict::Retention
-        | Verdict::Growth
-        | Verdict::Swap
-        | Verdict::FileBacked => flat(process, finding) + &cached(finding) + &collected_in_time(process),
+        false => format!("{quantity} rises more and more slowly{kinds}. The last rate is {rise}, {over}."),
     }
 }
 
-/// ` Cached pages alternate between 0 KB and 8.00 MB; they are returned at need.`
+pub fn unclear(finding: &Finding) -> String {
+    let (over, rate, unit) = (rounds_phrase(finding), rate(finding), finding.rounds_unit());
+    match slope_has_certain_sign(finding) {
+        true => format!(
+            "{} changes by {rate} {over}. It is not certain yet whether this matters: record more {unit}s.",
+            quantity_name(finding)
+        ),
+        false => format!(
+            "{} {over}. The trend of {rate} is too uncertain to exclude growth: record more {unit}s.",
+            level_clause(finding)
+        ),
+    }
+}
+
+pub fn falling(finding: &Finding) -> String {
+    let (quantity, over) = (quantity_name(finding), rounds_phrase(finding));
+    format!("{quantity} falls by {} {over}.", fall(finding))
+}
+
+pub fn flat(process: &Process, finding: &Finding) -> String {
+    level(process, finding) + &cached(finding) + &collected_in_time(process)
+}
+
+/// ` Cached pages alternate between 0 and 8.00 MB; they are returned at need.`
 fn cached(finding: &Finding) -> String {
     let (low, high) = finding.cached.range;
     if finding.quantity != Quantity::WithoutCached || high - low < MB {
@@ -84,7 +84,7 @@ fn kinds(process: &Process, finding: &Finding) -> String {
     }
 }
 
-fn flat(process: &Process, finding: &Finding) -> String {
+fn level(process: &Process, finding: &Finding) -> String {
     let (quantity, over, rate) = (
         quantity_name(finding),
         rounds_phrase(finding),
@@ -105,7 +105,7 @@ fn flat(process: &Process, finding: &Finding) -> String {
         let recent = match recent < MIN_ROUNDS {
             true => format!(
                 " Only {} followed the last step.",
-                plural(recent as i64, finding.rounds_unit())
+                plural(recent as i64, finding.rounds_unit().name())
             ),
             false => String::new(),
         };
@@ -141,9 +141,9 @@ fn flat(process: &Process, finding: &Finding) -> String {
         true => format!(
             "{quantity} rose by {} in the first {} at stage {}. Since then {level}, for {}. {trend}.",
             size(finding.trend.rise_before),
-            plural(finding.trend.warm_up as i64, finding.rounds_unit()),
+            plural(finding.trend.warm_up as i64, finding.rounds_unit().name()),
             printable(&finding.stage),
-            plural(settled_rounds(finding), finding.rounds_unit()),
+            plural(settled_rounds(finding), finding.rounds_unit().name()),
         ),
         false => format!("{level} {over}. {trend}."),
     }
@@ -173,7 +173,7 @@ fn slope_has_certain_sign(finding: &Finding) -> bool {
     low > 0.0 && !rounds_to_zero(low) || high < 0.0 && !rounds_to_zero(high)
 }
 
-fn cyclic_garbage(process: &Process, finding: &Finding) -> String {
+pub fn cyclic_garbage(process: &Process, finding: &Finding) -> String {
     let (stage, rounds, unit) = (&finding.stage, finding.rounds, finding.unit);
     let series = process.series(stage);
     let height = series.map_or(0.0, |series| swing(series, finding));
@@ -228,6 +228,8 @@ fn collected_in_time(process: &Process) -> String {
 mod tests {
     use super::*;
     use crate::report::analyse::fixtures::{process_and_finding, sample, sizes};
+    use crate::report::analyse::Verdict;
+    use crate::report::explain::sentence;
     use crate::report::model::{Sample, Size};
 
     /// Verdict and sentence for a process with this RSS in MB by round.

@@ -24,7 +24,7 @@ pub fn quantity_name(finding: &Finding) -> &'static str {
 /// stage send`, or `... (the first 20 were flat) at stage send`
 pub fn rounds_phrase(finding: &Finding) -> String {
     let warm_up = finding.trend.warm_up;
-    let settled = plural(settled_rounds(finding), finding.rounds_unit());
+    let settled = plural(settled_rounds(finding), finding.rounds_unit().name());
     let was_flat = finding.trend.rise_before.abs() < finding.trend.threshold_in_total();
     let rounds = match warm_up {
         0 => format!("over {settled}"),
@@ -43,17 +43,21 @@ pub fn settled_rounds(finding: &Finding) -> u64 {
 
 /// A change that may be a rise or a fall: `+10.0 MB/round (95 % interval: +9.10 to +10.4 MB)`.
 pub fn rate(finding: &Finding) -> String {
-    rate_per(&finding.trend.slope, finding.unit, Amount::Change)
+    rate_per(&finding.trend.slope, finding.unit.name(), Amount::Change)
 }
 
 /// A rise: `10.0 MB/round (95 % interval: 9.10 to 10.4 MB)`.
 pub fn rise(finding: &Finding) -> String {
-    rate_per(&finding.trend.slope, finding.unit, Amount::Size)
+    rate_per(&finding.trend.slope, finding.unit.name(), Amount::Size)
 }
 
 /// A fall, like a rise.
 pub fn fall(finding: &Finding) -> String {
-    rate_per(&finding.trend.slope.negated(), finding.unit, Amount::Size)
+    rate_per(
+        &finding.trend.slope.negated(),
+        finding.unit.name(),
+        Amount::Size,
+    )
 }
 
 pub fn rate_per(slope: &Slope, unit: &str, amount: Amount) -> String {

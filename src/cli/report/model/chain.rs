@@ -145,7 +145,7 @@ fn one_of(chain: Vec<Placed>) -> Process {
 mod tests {
     use super::*;
     use crate::report::analyse::fixtures::{processes, sample, sizes};
-    use crate::report::model::Sample;
+    use crate::report::model::{Sample, Unit};
 
     /// A process per round: it loads, receives, sends and ends.
     fn markers(round: usize, site: &'static str, rss: f64) -> [Sample<'static>; 4] {
@@ -175,7 +175,7 @@ mod tests {
         assert_eq!((found[0].processes, found[0].markers), (14, 56));
         for stage in ["receive", "send", "exit", PEAK_STAGE] {
             let series = found[0].series(stage).unwrap();
-            assert_eq!((series.rounds, series.unit()), (14, "round"), "{stage}");
+            assert_eq!((series.rounds, series.unit()), (14, Unit::Round), "{stage}");
         }
     }
 

@@ -17,7 +17,7 @@ pub use collections::Collection;
 pub use order::Order;
 pub use process::{Notice, Process};
 pub use sample::{or_zero, Sample, Size, Sizes, NO_NAME};
-pub use series::{Point, Series};
+pub use series::{Point, Series, Unit};
 pub use site_history::{RoundHoldings, SiteHistory};
 pub use store::{DuplicateLog, SourceLine, Store};
 

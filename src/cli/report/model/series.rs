@@ -1,6 +1,8 @@
 //! The samples of one process at one stage: one point per round. A long series joins neighbouring
 //! points, so its length stays bounded.
 
+use std::fmt;
+
 use super::order::Order;
 use super::sample::{Size, Sizes};
 
@@ -54,6 +56,31 @@ pub enum Axis {
     Rounds,
     /// Markers without rounds, at irregular times.
     Minutes,
+}
+
+/// The unit of the positions of points, and of a growth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    Round,
+    Minute,
+    /// The markers have neither rounds nor times.
+    Marker,
+}
+
+impl Unit {
+    pub fn name(self) -> &'static str {
+        match self {
+            Unit::Round => "round",
+            Unit::Minute => "minute",
+            Unit::Marker => "marker",
+        }
+    }
+}
+
+impl fmt::Display for Unit {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(self.name())
+    }
 }
 
 #[derive(Default)]
@@ -261,12 +288,12 @@ impl Series {
         self.axis == Axis::Minutes && self.points.iter().all(|p| !p.t.is_nan())
     }
 
-    /// The unit of the positions: `minute`, `round` or `marker`.
-    pub fn unit(&self) -> &'static str {
+    /// The unit of the positions.
+    pub fn unit(&self) -> Unit {
         match () {
-            () if self.has_minutes() => "minute",
-            () if self.has_rounds() => "round",
-            () => "marker",
+            () if self.has_minutes() => Unit::Minute,
+            () if self.has_rounds() => Unit::Round,
+            () => Unit::Marker,
         }
     }
 

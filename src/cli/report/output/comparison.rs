@@ -10,6 +10,7 @@ use crate::report::analyse::{
     Comparison, Pair, ProcessComparison, SiteComparison, SiteSum, StageSizes,
 };
 use crate::report::explain::{self, percent};
+use crate::report::model::Unit;
 use crate::report::units::{or_dash, printable, signed_size, size, time_unit};
 
 const JSON_VERSION: u32 = 1;
@@ -113,7 +114,7 @@ fn stages(process: &ProcessComparison) -> String {
         let unit = both
             .or(before.zip(before))
             .or(after.zip(after))
-            .map_or("round", |(_, b)| b.unit);
+            .map_or(Unit::Round, |(_, b)| b.unit);
         let rows = [
             (
                 "mean".to_owned(),
@@ -210,7 +211,7 @@ fn stage_sizes(sizes: &StageSizes) -> Value {
         "rounds": sizes.rounds,
         "mean_bytes": { "value": value, "low_95": low, "high_95": high },
         "peak_bytes": sizes.peak,
-        "unit": sizes.unit,
+        "unit": sizes.unit.name(),
         "growth": sizes.growth.as_ref().map(|slope| json!({
             "bytes_per_unit": slope.per_x, "low_95": slope.low, "high_95": slope.high,
         })),

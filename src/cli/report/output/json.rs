@@ -77,7 +77,7 @@ fn process(report: &ProcessReport) -> Value {
         "stage": finding.stage,
         "rounds": finding.rounds,
         "warm_up_rounds": finding.trend.warm_up,
-        "unit": finding.unit,
+        "unit": finding.unit.name(),
         "seconds_per_round": finding.pace.per_x,
         "pause_not_counted_seconds": finding.pause,
         "growth_per_hour": finding.per_hour(finding.trend.slope).map(|hourly| json!({

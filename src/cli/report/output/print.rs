@@ -118,7 +118,10 @@ fn lines(text: &str, first: &str, later: &str) -> String {
 }
 
 fn stages(report: &ProcessReport) -> String {
-    let heading = format!("GROWTH/{} (95 %)", report.finding.unit.to_uppercase());
+    let heading = format!(
+        "GROWTH/{} (95 %)",
+        report.finding.unit.name().to_uppercase()
+    );
     let mut table = table(["STAGE", "ROUNDS", "FIRST", "LAST", "PEAK", &heading]);
     for stage in &report.stages {
         table.add_row([

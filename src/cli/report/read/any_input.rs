@@ -7,8 +7,8 @@ use super::source::LineEnd;
 use super::{line, read_bytes};
 use crate::control::Stats;
 use crate::report::analyse::fixtures::analyse;
+use crate::report::analyse::fixtures::judge;
 use crate::report::analyse::fixtures::processes;
-use crate::report::analyse::judge;
 
 const RECORD: &str = r#"{"v":1,"t":1763619820.5,"pid":123,"ppid":1,"start":9,"proc":"TR","stage":"send","alloc":"glibc","rss_bytes":1048576,"seq":17}"#;
 /// Lines are built from these: records, parts of records, and text that resembles a record.

@@ -22,7 +22,7 @@ pub fn chart(report: &ProcessReport, id: &str) -> Option<String> {
     let ends = (points.first()?.0, points.last()?.0);
     let limit = report.process.cgroup_limit;
     let mut frame = Frame::new(ends, curves.y_range(), limit, 0.0);
-    let unit = report.finding.unit;
+    let unit = report.finding.unit.name();
     frame.axes(&count_ticks(frame.x.from, frame.x.to, 10.0), unit);
     warm_up_band(&mut frame, report);
     let shows_file = curves.shows_file(&frame);

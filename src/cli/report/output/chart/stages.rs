@@ -7,7 +7,7 @@ use super::frame::{svg_element, HEIGHT, WIDTH};
 use super::scale::{size_range, size_ticks, Scale};
 use super::svg::{shortened, Svg};
 use crate::report::analyse::{median_sizes, ProcessReport};
-use crate::report::model::{or_zero, Series, Size, Sizes};
+use crate::report::model::{or_zero, Series, Size, Sizes, Unit};
 use crate::report::units::{size, MB};
 
 const LEFT: f64 = 190.0;
@@ -31,8 +31,8 @@ pub fn chart(report: &ProcessReport, id: &str) -> Option<String> {
     let bottom = TOP + bar_height * stages.len() as f64 + 4.0;
     let mut svg = Svg::default();
     let heading = match report.finding.unit {
-        "round" => "Within a round",
-        _ => "At each stage",
+        Unit::Round => "Within a round",
+        Unit::Minute | Unit::Marker => "At each stage",
     };
     svg.heading((16.0, 17.0), heading, "median of each stage");
     for (value, label) in size_ticks(low, high, 5.0) {

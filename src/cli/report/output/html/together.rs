@@ -92,7 +92,8 @@ fn site(out: &mut String, all: &Together, reports: &[ProcessReport], colour: &st
 fn worst<'a>(reports: impl Iterator<Item = &'a ProcessReport> + Clone) -> String {
     let all = reports.clone().count();
     let killed = reports.clone().filter(|report| report.is_killed()).count();
-    let worst = reports.clone().map(|report| report.finding.verdict).min();
+    let verdicts = reports.clone().map(|report| report.finding.verdict);
+    let worst = verdicts.min_by_key(|verdict| verdict.urgency());
     let worst = worst.unwrap_or(Verdict::NotEnoughRounds);
     let with_it = reports
         .filter(|report| report.finding.verdict == worst)
