@@ -24,11 +24,12 @@ LAYERS = {
     "src/sites": "lib heap sampler interpreter table texts walk lines intern layout memory",
     "src/recycler": "lib api ops state os policy core",
     "src/sys": """
-        lib identity limits thread abort clock headroom owner seccomp config env sync loader attention proc io time errno
+        lib identity limits thread abort clock headroom owner seccomp config env unmap_hooks sync loader
+        attention proc io time errno
     """,
     "src/shared": """
-        lib marker settings huge_pages role malloc_conf values defaults parse backoff cgroup kernel_path pools
-        python_line sites stages system_error
+        lib sites marker settings huge_pages role malloc_conf values defaults parse backoff cgroup kernel_path pools
+        python_line stages fnv system_error
     """,
 }
 # The loader and the program call these, and no other layer may.
