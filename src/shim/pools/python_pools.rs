@@ -9,16 +9,18 @@ const NONE: usize = usize::MAX;
 /// The bytes in a pool.
 pub struct Pool(AtomicUsize);
 
-pub static ARROW: Pool = Pool::NEW;
+pub static ARROW: Pool = Pool::new();
 /// Pinned for a device.
-pub static PINNED: Pool = Pool::NEW;
+pub static PINNED: Pool = Pool::new();
 /// Of PyTorch's tensors on all GPUs.
-pub static GPU_ALLOCATED: Pool = Pool::NEW;
+pub static GPU_ALLOCATED: Pool = Pool::new();
 /// Of PyTorch's caching allocator on all GPUs.
-pub static GPU_RESERVED: Pool = Pool::NEW;
+pub static GPU_RESERVED: Pool = Pool::new();
 
 impl Pool {
-    const NEW: Pool = Pool(AtomicUsize::new(NONE));
+    const fn new() -> Pool {
+        Pool(AtomicUsize::new(NONE))
+    }
 
     pub fn note(&self, bytes: usize) {
         self.0.store(bytes, Relaxed);
