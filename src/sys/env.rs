@@ -126,12 +126,10 @@ impl Snapshot {
     /// The value of `glibc.malloc.NAME` in glibc's own settings. The last one counts.
     pub fn malloc_tunable(&self, name: &str) -> Option<&[u8]> {
         let tunables = self.extra(Extra::GlibcTunables)?.split(|&b| b == b':');
-        tunables
-            .filter_map(|tunable| {
-                let setting = tunable.strip_prefix(b"glibc.malloc.")?;
-                setting.strip_prefix(name.as_bytes())?.strip_prefix(b"=")
-            })
-            .last()
+        tunables.rev().find_map(|tunable| {
+            let setting = tunable.strip_prefix(b"glibc.malloc.")?;
+            setting.strip_prefix(name.as_bytes())?.strip_prefix(b"=")
+        })
     }
 
     fn slot(&self, slot: usize) -> Option<&[u8]> {
