@@ -48,7 +48,7 @@ pub fn is_free_threaded_python(file_name: &str) -> bool {
 }
 
 /// The variables for a program of this name on this machine.
-pub fn for_program(file_name: &str) -> impl Iterator<Item = &'static Variable> {
+pub fn for_program(file_name: &str) -> impl Iterator<Item = &'static Variable> + use<> {
     let has_mimalloc = cfg!(target_arch = "aarch64") || is_free_threaded_python(file_name);
     VARIABLES
         .iter()

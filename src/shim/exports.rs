@@ -16,7 +16,7 @@ use flarena_sys::identity;
 
 macro_rules! export {
     ($($name:ident($($argument:ident: $type:ty),*) $(-> $result:ty)? = $target:path;)*) => {$(
-        #[no_mangle]
+        #[unsafe(no_mangle)]
         unsafe extern "C" fn $name($($argument: $type),*) $(-> $result)? {
             // SAFETY: the caller keeps the contract of the standard; the target's contract is the same.
             unsafe { $target($($argument),*) }
@@ -84,7 +84,7 @@ export! {
     dlclose(handle: Ptr) -> c_int = closing::dlclose;
 }
 
-#[no_mangle]
+#[unsafe(no_mangle)]
 extern "C" fn malloc_trim(pad: usize) -> c_int {
     trim::malloc_trim(pad)
 }
@@ -156,49 +156,49 @@ export! {
     flarena_stats_json(buffer: *mut c_char, len: usize) -> c_int = stats::stats_json;
 }
 
-#[no_mangle]
+#[unsafe(no_mangle)]
 extern "C" fn flarena_trim() -> c_int {
     trim::trim()
 }
 
-#[no_mangle]
+#[unsafe(no_mangle)]
 extern "C" fn flarena_large_live_bytes() -> usize {
     garbage::large_live_bytes()
 }
 
-#[no_mangle]
+#[unsafe(no_mangle)]
 extern "C" fn flarena_collections() -> c_int {
     garbage::prepare()
 }
 
-#[no_mangle]
+#[unsafe(no_mangle)]
 extern "C" fn flarena_stage_collection(step: c_int) -> c_int {
     garbage::stage_collection(step)
 }
 
-#[no_mangle]
+#[unsafe(no_mangle)]
 extern "C" fn flarena_note_pools(arrow_bytes: usize, pinned_bytes: usize) {
     python_pools::ARROW.note(arrow_bytes);
     python_pools::PINNED.note(pinned_bytes);
 }
 
-#[no_mangle]
+#[unsafe(no_mangle)]
 extern "C" fn flarena_note_gpu(allocated_bytes: usize, reserved_bytes: usize) {
     python_pools::GPU_ALLOCATED.note(allocated_bytes);
     python_pools::GPU_RESERVED.note(reserved_bytes);
 }
 
-#[no_mangle]
+#[unsafe(no_mangle)]
 extern "C" fn flarena_note_trainer() {
     identity::note_trainer()
 }
 
-#[no_mangle]
+#[unsafe(no_mangle)]
 extern "C" fn flarena_allocator() -> *const c_char {
     stats::allocator()
 }
 
-#[no_mangle]
+#[unsafe(no_mangle)]
 extern "C" fn flarena_version() -> *const c_char {
     stats::version()
 }

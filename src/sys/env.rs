@@ -11,7 +11,7 @@ use flarena_shared::settings::{Key, REMOVED_NAME, TABLE};
 
 use crate::loader::glibc;
 
-extern "C" {
+unsafe extern "C" {
     static environ: *const *const c_char;
 }
 

@@ -64,7 +64,7 @@ impl Stats {
     }
 
     /// Objects in a list.
-    pub fn objects(&self, name: &str) -> impl Iterator<Item = &Map<String, Value>> {
+    pub fn objects(&self, name: &str) -> impl Iterator<Item = &Map<String, Value>> + use<'_> {
         let list = self.fields.get(name).and_then(Value::as_array);
         list.into_iter().flatten().filter_map(Value::as_object)
     }
@@ -74,7 +74,7 @@ impl Stats {
     }
 
     /// The fields of a nested object, in their order.
-    pub fn group(&self, name: &str) -> impl Iterator<Item = (&String, &Value)> {
+    pub fn group(&self, name: &str) -> impl Iterator<Item = (&String, &Value)> + use<'_> {
         self.fields
             .get(name)
             .and_then(Value::as_object)

@@ -12,7 +12,7 @@ static WAS_CLOSED: [AtomicBool; 3] = [const { AtomicBool::new(false) }; 3];
 
 /// Runs before Rust's runtime.
 #[used]
-#[link_section = ".init_array"]
+#[unsafe(link_section = ".init_array")]
 static BEFORE_MAIN: extern "C" fn() = record;
 
 extern "C" fn record() {

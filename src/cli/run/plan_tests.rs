@@ -34,7 +34,7 @@ fn planned(
     around: &[(&str, &str)],
     command: &[&str],
     found: Found,
-) -> (impl Fn(&str) -> Option<String>, Vec<String>) {
+) -> (impl Fn(&str) -> Option<String> + use<>, Vec<String>) {
     let around: Vec<(String, OsString)> = around
         .iter()
         .map(|(name, value)| ((*name).to_owned(), value.into()))

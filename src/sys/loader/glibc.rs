@@ -12,7 +12,7 @@ std::arch::global_asm!(
     ".popsection",
 );
 
-extern "C" {
+unsafe extern "C" {
     /// The loader writes the address before any code of this library runs.
     #[link_name = "flarena_stack_end"]
     static STACK_END: *const *const usize;

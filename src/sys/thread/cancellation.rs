@@ -4,7 +4,7 @@
 
 use std::ffi::c_int;
 
-extern "C" {
+unsafe extern "C" {
     fn pthread_setcancelstate(state: c_int, old: *mut c_int) -> c_int;
 }
 

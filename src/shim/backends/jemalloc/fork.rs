@@ -3,7 +3,7 @@
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
-extern "C" {
+unsafe extern "C" {
     #[link_name = "_rjem_je_arena_emap_global"]
     static EMAP: c_void;
     #[link_name = "_rjem_je_b0get"]

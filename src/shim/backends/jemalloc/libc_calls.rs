@@ -25,7 +25,7 @@ use flarena_sys::loader::objects;
 use flarena_sys::proc::procfs;
 use flarena_sys::unmap_hooks;
 
-extern "C" {
+unsafe extern "C" {
     fn __real__rjem_je_arena_choose_hard(thread: *mut c_void, internal: bool) -> *mut c_void;
     fn __real__rjem_je_pages_boot() -> bool;
     fn __real_sysconf(name: c_int) -> c_long;
@@ -280,7 +280,7 @@ libcs_own!(
     "sigfillset" "sched_getcpu" "sched_setaffinity" "sched_yield" "getpid" "sbrk" "syscall"
 );
 
-extern "C" {
+unsafe extern "C" {
     #[link_name = "flarena_libcs_own"]
     static TABLE: [AtomicPtr<c_void>; LIBCS_OWN.len()];
 }

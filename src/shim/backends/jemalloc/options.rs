@@ -21,7 +21,7 @@ unsafe impl Sync for OptionString {}
 static OPTIONS: OptionString = OptionString(UnsafeCell::new([0; 16 << 10]));
 static OPTIONS_LEN: AtomicUsize = AtomicUsize::new(0);
 
-extern "C" {
+unsafe extern "C" {
     /// jemalloc's own `const char *malloc_conf`, which it reads when it initialises.
     #[link_name = "_rjem_malloc_conf"]
     static MALLOC_CONF: AtomicPtr<c_char>;
