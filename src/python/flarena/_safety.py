@@ -85,6 +85,8 @@ def _handler_codes() -> "set[int]":
             handler = _signal.getsignal(number)
         except ValueError:  # the C library reserves this number
             continue
+        if handler is None or type(handler) is int:  # a function in C, the default, or ignored
+            continue
         code = _code_of(handler)
         if code is not None:
             handlers.add(id(code))
