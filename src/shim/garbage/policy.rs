@@ -307,7 +307,9 @@ impl CollectionPolicy {
         let last = self.last(reason.depth());
         let before_bytes = last.live_bytes;
         let growth_bytes = live_bytes.saturating_sub(before_bytes);
-        let (cost_us, unpaid_us) = (last.cost_us, last.expected_unpaid_us(growth_bytes));
+        let unpaid_us = last.expected_unpaid_us(growth_bytes);
+        // Without time for the young objects there is none for all.
+        let cost_us = last.cost_us.max(self.last_young.cost_us);
         let borrowed_us = if reason == Reason::BeforeWait {
             TABLE.rest.borrowed_us
         } else {

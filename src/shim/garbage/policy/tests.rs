@@ -67,6 +67,8 @@ a useless first collection does not delay those that pay
     cost 42 hold 100 yes stage 10 { litter 15 wait 0.4 ask stage } live 100..160 highest 100..180
 a useless full collection does not delay those of young objects
     cost 200 hold 300 yes stage young 64 wait 5 yes stage-young live 300..300
+a stage that has no time for the young objects has none for all
+    cost 1 hold 300 yes stage cost 3000 young 64 wait 1 yes stage-young young 64 wait 0.1 no stage-young no stage
 the credit of a quiet day is limited
     cost 100 litter 1000 yes stage wait 86400 600 { litter 1000 wait 0.1 ask stage } spent 5..9
 stages and governor share the time
