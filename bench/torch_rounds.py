@@ -1,7 +1,6 @@
 """Federated-learning rounds of a PyTorch trainer on the CPU.
 
     torch_rounds.py --wire FILE --rounds N --steps N --idle S --final-idle S --threads N
-    torch_rounds.py --wire FILE --keep ...        (keeps model, optimizer and gradients in idle phases)
     torch_rounds.py --wire FILE --make            (writes the state dict)
 
 A round: load a state dict from bytes, train a transformer of about 50 M parameters for some steps with changing
@@ -44,16 +43,15 @@ def read_payload(path):
 
 
 class Trainer:
-    def __init__(self, path, steps, keep):
+    def __init__(self, path, steps):
         self.path, self.steps, self.train_s, self.loss = path, steps, [], 0.0
-        self.kept = self.make() if keep else None
 
     def make(self):
         model = Transformer()
         return model, torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
 
     def round(self, number):
-        model, optimizer = self.kept or self.make()
+        model, optimizer = self.make()
         model.load_state_dict(torch.load(io.BytesIO(read_payload(self.path))))
         start = time.monotonic()
         for step in range(self.steps):
@@ -76,7 +74,6 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--wire", required=True)
     parser.add_argument("--make", action="store_true")
-    parser.add_argument("--keep", action="store_true")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=6)
     parser.add_argument("--threads", type=int, default=2)
@@ -86,7 +83,7 @@ def main():
     torch.set_num_threads(options.threads)
     if options.make:
         return make_wire(options.wire)
-    trainer = Trainer(options.wire, options.steps, options.keep)
+    trainer = Trainer(options.wire, options.steps)
     numbers = rounds.run(options.rounds, trainer.round, options.idle, options.final_idle)
     train_s = sorted(trainer.train_s)[len(trainer.train_s) // 2]
     rounds.report(**numbers, train_s=train_s, checksum=round(trainer.loss, 1))

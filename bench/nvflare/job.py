@@ -1,6 +1,6 @@
 """An NVFlare FedAvg job in the simulator, with external trainers and equal arrays.
 
-    job.py --model FILE.npz --workspace DIR --rounds N --train-s S [--slow-s S] [--clients N]
+    job.py --model FILE.npz --workspace DIR --rounds N --train-s S [--clients N]
            [--in-process] [--torch [--offload]]
     job.py --model FILE.npz --make COUNTxSIZEMB
 
@@ -36,7 +36,7 @@ def simulate(options):
         min_clients=options.clients,
         num_rounds=options.rounds,
         train_script="train.py",
-        train_args=f"--train-s {options.train_s}" + (f" --slow-s {options.slow_s}" if options.slow_s else ""),
+        train_args=f"--train-s {options.train_s}",
         launch_external_process=not options.in_process,
         framework=FrameworkType.PYTORCH if options.torch else FrameworkType.NUMPY,
         server_expected_format=ExchangeFormat.PYTORCH if options.torch else ExchangeFormat.NUMPY,
@@ -55,7 +55,6 @@ def main():
     parser.add_argument("--workspace")
     parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--train-s", type=float, default=1.0)
-    parser.add_argument("--slow-s", type=float, help="seconds of training at the first site")
     parser.add_argument("--clients", type=int, default=2)
     parser.add_argument("--in-process", action="store_true", help="train in the process of the job")
     parser.add_argument("--torch", action="store_true", help="send the arrays as PyTorch tensors")

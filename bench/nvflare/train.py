@@ -19,16 +19,13 @@ def train(params, seconds):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--train-s", type=float, default=1.0)
-    parser.add_argument("--slow-s", type=float, help="seconds of training at site-1")
     options = parser.parse_args()
     flare.init()
-    is_slow = options.slow_s is not None and flare.get_site_name() == "site-1"
-    seconds = options.slow_s if is_slow else options.train_s
     while flare.is_running():
         model = flare.receive()
         if model is None:
             break
-        params = train(model.params, seconds)
+        params = train(model.params, options.train_s)
         print(
             f"BENCH round {model.current_round}: mean {numpy.mean([float(p.mean()) for p in params.values()]):.6f}",
             flush=True,

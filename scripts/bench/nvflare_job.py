@@ -81,7 +81,7 @@ def fresh_workspace():
         shutil.rmtree(workspace, ignore_errors=True)
 
 
-def run_of(shape, rounds, *arguments, timeout_s=300):
+def run_of(shape, rounds, *arguments):
     results = set()
 
     def run(contender):
@@ -89,7 +89,7 @@ def run_of(shape, rounds, *arguments, timeout_s=300):
         with fresh_workspace() as workspace:
             command = [interpreter, PROGRAM, "--model", model, "--workspace", workspace, "--rounds", str(rounds)]
             command += arguments
-            done = measure.run(contender, command, sampler=tree.PssSampler, timeout_s=timeout_s)
+            done = measure.run(contender, command, sampler=tree.PssSampler, timeout_s=300)
             results.add(last_round(workspace, done.output, rounds))
         if len(results) != 1:
             raise Failed("the model differs from the other contenders: memory was corrupted")

@@ -33,26 +33,16 @@ def wire_file():
     return path
 
 
-def runner(arguments):
+def run_of(arguments):
     """A function that runs the rounds under a contender and checks that the loss is equal under all of them."""
     losses = set()
 
-    def run_checked(contender):
+    def run(contender):
         extra = {"OMP_WAIT_POLICY": "passive"}  # otherwise the CPU time of spinning threads is measured
         done = measure.run(contender, [fl_rounds.PYTHON, PROGRAM, "--wire", wire_file(), *arguments], extra)
         losses.add(done.reported["checksum"])
         if len(losses) != 1:
             raise Failed("the loss differs from the other contenders: memory was corrupted")
-        return done
-
-    return run_checked
-
-
-def run_of(arguments):
-    run_checked = runner(arguments)
-
-    def run(contender):
-        done = run_checked(contender)
         return {**fl_rounds.round_values(done), "train_s": done.reported["train_s"]}
 
     return run
