@@ -107,7 +107,8 @@ fn recent_peaks(process: &Process, finding: &Finding, limit_of: LimitOf) -> Vec<
         };
         let round = &markers[begin..begin + length];
         let at_peak = round.iter().map(|point| {
-            let excess = point.peak.max(highest) - point.sizes[Size::Rss];
+            let peak = point.peak.max(point.recent_peak).max(highest);
+            let excess = peak - point.sizes[Size::Rss];
             used(point, limit_of) + excess.max(0.0)
         });
         peaks.extend(
@@ -187,6 +188,21 @@ pub mod tests {
         };
         let left = estimate_of(import, None).unwrap().left;
         assert_eq!(left, estimate(8192.0, 100.0).unwrap().left);
+    }
+
+    #[test]
+    fn a_peak_that_the_library_saw_since_the_marker_before_counts() {
+        let peak = |round: usize| Sample {
+            peak_rss: 6000.0 * MB,
+            recent_peak_rss: (1024.0 + 100.0 * round as f64 + 300.0) * MB,
+            ..marker(round, 8192.0, 100.0)
+        };
+        let left = estimate_of(peak, None).unwrap().left;
+        let without = estimate(8192.0, 100.0).unwrap().left;
+        assert!(
+            ((without - left) / MB - 300.0).abs() < 1.0,
+            "{left} {without}"
+        );
     }
 
     #[test]

@@ -18,7 +18,7 @@ const MIN_PROCESSES: usize = 3;
 pub const PEAK_STAGE: &str = "(peak)";
 
 /// What processes have in common that may follow each other.
-type Key = (Vec<String>, String, [Option<String>; 3]);
+type Key = (Vec<String>, String, [Option<String>; 4]);
 
 /// Joins the processes of one site, role and program that follow each other. The order is kept.
 pub fn join(processes: Vec<Process>) -> Vec<Process> {
@@ -50,7 +50,11 @@ fn key(process: &Process) -> Key {
     let mut sites = sites.clone();
     sites.sort();
     let (program, name) = (process.program.clone(), process.name.clone());
-    (sites, proc.clone(), [role.clone(), program, name])
+    (
+        sites,
+        proc.clone(),
+        [role.clone(), program, name, process.job.clone()],
+    )
 }
 
 /// True for a process with rounds, but with too few for a verdict.
@@ -113,6 +117,7 @@ fn one_of(chain: Vec<Placed>) -> Process {
             sizes,
             peak: process.peak_rss,
             highest: f64::NAN,
+            recent_peak: f64::NAN,
             mono: f64::NAN,
             count: 1.0,
         });
@@ -177,6 +182,20 @@ mod tests {
             let series = found[0].series(stage).unwrap();
             assert_eq!((series.rounds, series.unit()), (14, Unit::Round), "{stage}");
         }
+    }
+
+    #[test]
+    fn processes_of_two_jobs_of_one_site_are_two_rows() {
+        let rounds = (0..14).flat_map(|round| {
+            let job = if round < 7 { "1a2b3c4d" } else { "5e6f7a8b" };
+            markers(round, "site-1", 300.0).map(|marker| Sample {
+                job: Some(job.into()),
+                ..marker
+            })
+        });
+        let found = processes(rounds);
+        let counts: Vec<u64> = found.iter().map(|process| process.processes).collect();
+        assert_eq!(counts, [7, 7]);
     }
 
     #[test]

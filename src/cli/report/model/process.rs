@@ -32,6 +32,8 @@ pub struct Process {
     pub sites: Vec<String>,
     pub alloc: Option<String>,
     pub host: Option<String>,
+    /// The beginning of NVFlare's job id.
+    pub job: Option<String>,
     /// Identifies the start of the machine.
     pub boot: Option<String>,
     /// Version of flarena.
@@ -156,6 +158,7 @@ impl Process {
             sizes: sample.sizes,
             peak: sample.sizes[Size::Rss],
             highest: sample.peak_rss,
+            recent_peak: sample.recent_peak_rss,
             mono: sample.mono.unwrap_or(f64::NAN),
             count: 1.0,
         });
@@ -194,6 +197,7 @@ impl Process {
         set_once(&mut self.alloc, &sample.alloc);
         set_once(&mut self.host, &sample.host);
         set_once(&mut self.boot, &sample.boot);
+        set_once(&mut self.job, &sample.job);
         set_once(&mut self.version, &sample.library_version);
         set_once(&mut self.settings, &sample.settings);
     }

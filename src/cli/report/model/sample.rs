@@ -177,6 +177,10 @@ pub struct Sample<'a> {
     pub mono: Option<f64>,
     /// Identifies the start of the machine. Two machines may have processes with equal pid and start.
     pub boot: Option<Cow<'a, str>>,
+    /// The beginning of NVFlare's job id.
+    pub job: Option<Cow<'a, str>>,
+    /// Highest RSS since the previous marker, as far as the library knows; NaN if unknown.
+    pub recent_peak_rss: f64,
     /// `FLARENA_MEMORY_LIMIT`, and the memory of the machine.
     pub memory_limit: Option<f64>,
     pub host_memory: Option<f64>,
@@ -219,6 +223,8 @@ impl Default for Sample<'_> {
             t: None,
             mono: None,
             boot: None,
+            job: None,
+            recent_peak_rss: f64::NAN,
             memory_limit: None,
             host_memory: None,
             seq: None,
@@ -255,6 +261,7 @@ impl Sample<'_> {
             library_version: self.library_version.map(own),
             settings: self.settings.map(own),
             boot: self.boot.map(own),
+            job: self.job.map(own),
             ..Sample {
                 proc: "".into(),
                 program: None,
@@ -267,6 +274,7 @@ impl Sample<'_> {
                 library_version: None,
                 settings: None,
                 boot: None,
+                job: None,
                 ..self
             }
         }

@@ -21,6 +21,8 @@ pub struct Point {
     pub peak: f64,
     /// Highest RSS of the process so far, by the kernel's count; NaN if unknown.
     pub highest: f64,
+    /// Highest RSS since the marker before, as far as the library knows; NaN if unknown.
+    pub recent_peak: f64,
     /// Seconds of a clock that is never set; NaN if unknown.
     pub mono: f64,
     /// Number of samples.
@@ -33,6 +35,7 @@ impl Point {
             .average_with(self.count, &other.sizes, other.count);
         self.peak = self.peak.max(other.peak);
         self.highest = self.highest.max(other.highest);
+        self.recent_peak = self.recent_peak.max(other.recent_peak);
         self.count += other.count;
         if self.t.is_nan() {
             self.t = other.t;
@@ -367,6 +370,7 @@ mod tests {
             sizes,
             peak: rss,
             highest: rss,
+            recent_peak: f64::NAN,
             mono: f64::NAN,
             count: 1.0,
         }

@@ -57,6 +57,7 @@ fn process(report: &ProcessReport) -> Value {
         "began_as": process.began_as,
         "became": process.became,
         "name": process.name,
+        "job": process.job,
         "role": process.role,
         "pid": process.pid,
         "processes": process.processes,

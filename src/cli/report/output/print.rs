@@ -80,6 +80,12 @@ fn process(report: &ProcessReport) -> String {
     let process = &report.process;
     let mut facts = vec![printable(&report.full_name())];
     facts.extend(explain::unfinished(process));
+    facts.extend(
+        process
+            .job
+            .as_ref()
+            .map(|job| format!("job {}", printable(job))),
+    );
     facts.extend(process.alloc.as_deref().map(printable));
     facts.extend(process.log.as_deref().map(printable));
     facts.extend(explain::programs(process).as_deref().map(printable));

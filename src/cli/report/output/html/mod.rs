@@ -136,8 +136,10 @@ fn overview(out: &mut String, reports: &[ProcessReport], drawn: usize) {
 
 fn process(out: &mut String, report: &ProcessReport, i: usize) {
     let process = &report.process;
+    let job = process.job.as_ref().map(|job| format!("job {job}"));
     let facts = [
         &explain::unfinished(process),
+        &job,
         &process.alloc,
         &process.role,
         &process.log,
