@@ -255,15 +255,15 @@ fn origin_of(caller: usize, room: usize) -> Origin {
 fn read_stack(room: usize) -> Option<u32> {
     READING.fetch_add(1, SeqCst);
     let mut site = None;
-    if STATE.load(SeqCst) == PYTHON {
-        if let Some(python) = interpreter::prepared() {
-            // SAFETY: the self-check has verified the layout, and the frames are of this thread.
-            let memory = unsafe { Direct::new() };
-            let mut stack = Stack::EMPTY;
-            python.walk(&memory, |frame| stack.push(frame));
-            if !stack.frames().is_empty() {
-                site = Some(table::of_stack(&memory, &python.interpreter, &stack, room));
-            }
+    if STATE.load(SeqCst) == PYTHON
+        && let Some(python) = interpreter::prepared()
+    {
+        // SAFETY: the self-check has verified the layout, and the frames are of this thread.
+        let memory = unsafe { Direct::new() };
+        let mut stack = Stack::EMPTY;
+        python.walk(&memory, |frame| stack.push(frame));
+        if !stack.frames().is_empty() {
+            site = Some(table::of_stack(&memory, &python.interpreter, &stack, room));
         }
     }
     READING.fetch_sub(1, SeqCst);

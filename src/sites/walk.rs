@@ -71,10 +71,10 @@ pub fn walk(
 fn read_frame(memory: &impl Memory, python: &Interpreter, frame: usize) -> Option<RawFrame> {
     let layout = &python.layout;
     let at = |offset: usize| frame.wrapping_add(offset);
-    if let Some(owner) = layout.owner {
-        if memory.byte(at(owner))? == C_STACK {
-            return None;
-        }
+    if let Some(owner) = layout.owner
+        && memory.byte(at(owner))? == C_STACK
+    {
+        return None;
     }
     // 3.14 stores flags in the lowest bits of a reference.
     let code = memory.word(at(layout.code))? & !3;

@@ -252,10 +252,10 @@ impl Pool {
         let (bin, unit) = (bin_of(extent.len), pagemap.unit(extent.head));
         if let Some(list) = self.bins.get_mut(bin) {
             list.remove(pagemap, unit);
-            if list.first().is_none() {
-                if let Some((word, bit)) = self.filled_bit(bin) {
-                    *word &= !bit;
-                }
+            if list.first().is_none()
+                && let Some((word, bit)) = self.filled_bit(bin)
+            {
+                *word &= !bit;
             }
         }
         self.units -= u64::from(extent.len);

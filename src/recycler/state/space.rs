@@ -172,10 +172,10 @@ impl Space {
     pub fn take_best_fit(&mut self, units: u32, free: FreeKind) -> Option<Extent> {
         let cpu = self.cpu;
         let (pool, pagemap) = self.pool(free);
-        if free == FreeKind::Cached {
-            if let Some((whole, warm)) = pool.warm_fit(pagemap, units, cpu) {
-                return Some(self.take_part(whole, warm, free));
-            }
+        if free == FreeKind::Cached
+            && let Some((whole, warm)) = pool.warm_fit(pagemap, units, cpu)
+        {
+            return Some(self.take_part(whole, warm, free));
         }
         let whole = pool.fit(pagemap, units)?;
         Some(self.take_part(whole, whole.prefix(units), free))

@@ -222,10 +222,11 @@ pub fn recent_mallinfo2() -> Option<Mallinfo2> {
     const CHEAP: Duration = Duration::from_micros(500);
     let mut last = LAST.try_lock()?;
     let asked = Instant::now();
-    if let Some((at, cost, info)) = *last {
-        if cost > CHEAP && asked.duration_since(at) < cost * 100 {
-            return Some(info);
-        }
+    if let Some((at, cost, info)) = *last
+        && cost > CHEAP
+        && asked.duration_since(at) < cost * 100
+    {
+        return Some(info);
     }
     let info = mallinfo2()?;
     *last = Some((asked, asked.elapsed(), info));

@@ -77,10 +77,10 @@ unsafe fn bind_shards(thread: *mut c_void) {
     // SAFETY: the range lies inside the structure, which only this thread uses.
     let shards =
         unsafe { std::slice::from_raw_parts_mut(thread.cast::<u8>().add(SHARDS_AT), SHARDS) };
-    if let [first @ u8::MAX, rest @ ..] = shards {
-        if rest.iter().all(|&shard| shard == 0) {
-            *first = 0;
-        }
+    if let [first @ u8::MAX, rest @ ..] = shards
+        && rest.iter().all(|&shard| shard == 0)
+    {
+        *first = 0;
     }
 }
 
