@@ -251,8 +251,8 @@ impl<'a> Plan<'a> {
     /// Whether the command will start on flarena.
     pub fn preloads_flarena(&self) -> bool {
         let preload = self.get(PRELOAD).unwrap_or_default();
-        let is_preloaded = preload_entries(&preload).any(|entry| is_flarena(&entry));
-        is_preloaded
+
+        preload_entries(&preload).any(|entry| is_flarena(&entry))
     }
 
     fn sanitizer_in_preload(&self) -> Option<String> {

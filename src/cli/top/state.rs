@@ -341,10 +341,10 @@ impl State {
 
     /// Shows the text, unless another process or none is shown by now.
     pub fn show_detail(&mut self, of: Target, text: String) {
-        if let Some((target, shown)) = self.detail.as_mut() {
-            if *target == of {
-                *shown = Some(text);
-            }
+        if let Some((target, shown)) = self.detail.as_mut()
+            && *target == of
+        {
+            *shown = Some(text);
         }
     }
 }

@@ -86,10 +86,10 @@ fn trend_without_garbage(process: &Process, series: &Series) -> Option<Trend> {
         return Some(if is_confirmed { trend } else { by_lows });
     }
     // Uneven garbage may look like growth or a warm-up. All lows together can refute it.
-    if let Some(slope) = lows_from(x[0]) {
-        if trend.clone().with_slope_of_lows(slope).class != trend.class {
-            return Some(trend.treated_as_level());
-        }
+    if let Some(slope) = lows_from(x[0])
+        && trend.clone().with_slope_of_lows(slope).class != trend.class
+    {
+        return Some(trend.treated_as_level());
     }
     let rise = trend.slope.per_x * (x[x.len() - 1] - x[0]);
     let released: Vec<f64> = releases.into_values().collect();

@@ -136,12 +136,12 @@ impl Series {
         if last_visit.is_none_or(|(round, _)| round != point.round) {
             self.rounds += 1;
         }
-        if is_same_visit || self.visits_in_last < self.visits_per_point {
-            if let Some(last) = self.points.last_mut() {
-                self.visits_in_last += u64::from(!is_same_visit);
-                last.merge(&point);
-                return;
-            }
+        if (is_same_visit || self.visits_in_last < self.visits_per_point)
+            && let Some(last) = self.points.last_mut()
+        {
+            self.visits_in_last += u64::from(!is_same_visit);
+            last.merge(&point);
+            return;
         }
         if self.points.is_empty() {
             // A trainer that is restarted each round has one point per stage. The default capacity

@@ -180,10 +180,10 @@ impl Store {
             .iter()
             .filter_map(|index| process(index).host.as_deref());
         let first_host = hosts.next();
-        if hosts.any(|host| Some(host) != first_host) {
-            if let Some(index) = latest(&|index| serves(index) && is_new_there(index)) {
-                return Some(index);
-            }
+        if hosts.any(|host| Some(host) != first_host)
+            && let Some(index) = latest(&|index| serves(index) && is_new_there(index))
+        {
+            return Some(index);
         }
         latest(&serves).or_else(|| latest(&is_new_there))
     }

@@ -194,13 +194,12 @@ fn rss_line(line: &[u8]) -> LineContent<'_> {
         return LineContent::default();
     };
     // A JSON log behind the prefix of another log, such as that of kubectl, CRI or journald.
-    if let Some(begin) = memchr(b'{', &line[..at]) {
-        if let Ok((record::Object::LogEntry { message, t }, _)) =
+    if let Some(begin) = memchr(b'{', &line[..at])
+        && let Ok((record::Object::LogEntry { message, t }, _)) =
             record::read_prefix(&line[begin..])
-        {
-            let t = t.or_else(|| timestamp(&line[..begin]));
-            return into_owned(read(message.as_bytes(), LineEnd::Newline), t);
-        }
+    {
+        let t = t.or_else(|| timestamp(&line[..begin]));
+        return into_owned(read(message.as_bytes(), LineEnd::Newline), t);
     }
     let Ok(text) = std::str::from_utf8(&line[at..]) else {
         return LineContent::of_error("an [RSS] line that is not UTF-8");
