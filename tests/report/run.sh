@@ -145,7 +145,7 @@ for i in range(30):
           % (60 * i + (36000 if i > 9 else 0), i, rss, rss + (150 << 20), i))
 END
     report 0 peaks.jsonl
-    ! grep 'the limit' out
+    grep 'the limit' out && return 1
     report 0 --limit 1G peaks.jsonl
     contains out "without a pause of 10.0 h"
     contains out "reaches the limit of 1024.0 MB in about 8 min"

@@ -21,18 +21,22 @@ pub struct Kill {
     pub t: f64,
     pub rss: f64,
     pub limit: f64,
-    /// All processes that the same evidence names, the largest first. Empty if it names only this one.
+    /// The number of processes that the same evidence names; 1 if it names only this one.
+    pub candidate_count: usize,
+    /// The largest of these.
     pub candidates: Vec<String>,
 }
 
 impl Kill {
     pub fn is_certain(&self) -> bool {
-        self.candidates.is_empty()
+        self.candidate_count == 1
     }
 }
 
 /// A process whose control group comes so near to its limit may be killed at the next allocation.
 const NEAR_LIMIT: f64 = 0.95;
+/// More candidates for one kill are counted.
+const MAX_NAMED: usize = 10;
 /// Clocks of processes on one machine agree, but a marker is written a moment after its count is read.
 const SAME_MOMENT_SECONDS: f64 = 1.0;
 /// A process of constant size writes periodic markers more and more rarely.
@@ -75,11 +79,12 @@ struct Suspects {
 fn name(all: &[ProcessReport], suspects: &Suspects, kills: &mut [Option<Kill>]) {
     let mut by_size = suspects.places.clone();
     by_size.sort_by(|a, b| rss_at_end(&all[*b].process).total_cmp(&rss_at_end(&all[*a].process)));
-    let names: Vec<String> = match suspects.places.len() > suspects.counted.unwrap_or(1) {
-        true => by_size
-            .iter()
-            .map(|place| all[*place].full_name())
-            .collect(),
+    let is_one_of_several = suspects.places.len() > suspects.counted.unwrap_or(1);
+    let names: Vec<String> = match is_one_of_several {
+        true => {
+            let largest = by_size.iter().take(MAX_NAMED);
+            largest.map(|place| all[*place].full_name()).collect()
+        }
         false => Vec::new(),
     };
     for place in by_size {
@@ -92,6 +97,11 @@ fn name(all: &[ProcessReport], suspects: &Suspects, kills: &mut [Option<Kill>]) 
             t: process.last_time(),
             rss: rss_at_end(process),
             limit: process.cgroup_limit,
+            candidate_count: if is_one_of_several {
+                suspects.places.len()
+            } else {
+                1
+            },
             candidates: names.clone(),
         });
     }

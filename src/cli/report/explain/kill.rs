@@ -1,15 +1,17 @@
 //! Sentences about a process that the kernel most likely killed, and what to do.
 
 use super::between_stages::place;
-use super::listed;
 use crate::report::analyse::Kill;
 use crate::report::model::Process;
 use crate::report::units::size;
 
+/// Candidates that are named.
+const MAX_NAMED: usize = 3;
+
 /// `The kernel most likely killed it for lack of memory, at 950.0 MB, with a limit of 1000.0 MB, in stage
 /// train of round 12.`
 ///
-/// `The kernel may have killed it for lack of memory, ... The candidates are, the largest first: site-1 TR, pid 7; ...`
+/// `The kernel may have killed it for lack of memory, ... It is one of 2 candidates; the largest: site-1 TR, pid 7; ...`
 pub fn sentence(kill: &Kill) -> String {
     let stage = kill.stage.as_ref();
     let stage = stage.map_or(String::new(), |stage| {
@@ -23,9 +25,16 @@ pub fn sentence(kill: &Kill) -> String {
         true => "The kernel counted a kill in its control group after its last marker.",
         false => "Its markers end near the limit, and none has the stage exit.",
     };
-    let candidates = match listed(&kill.candidates) {
-        Some(names) => format!(" The candidates are, the largest first: {names}."),
-        None => String::new(),
+    let candidates = match kill.is_certain() {
+        true => String::new(),
+        false => {
+            let names = kill.candidates.iter().take(MAX_NAMED).cloned();
+            let names = names.collect::<Vec<_>>().join("; ");
+            format!(
+                " It is one of {} candidates; the largest: {names}.",
+                kill.candidate_count
+            )
+        }
     };
     let (rss, limit) = (size(kill.rss), size(kill.limit));
     format!(
@@ -57,6 +66,7 @@ mod tests {
             round: stage.map(|_| 3),
             rss: 950.0 * MB,
             limit: 1000.0 * MB,
+            candidate_count: candidates.len().max(1),
             candidates: candidates.iter().map(|name| (*name).to_owned()).collect(),
         })
     }
@@ -80,7 +90,7 @@ mod tests {
         let text = text(true, None, &["a", "b"]);
         assert!(text.starts_with("The kernel may have killed it"), "{text}");
         assert!(
-            text.ends_with("The candidates are, the largest first: a; b."),
+            text.ends_with("It is one of 2 candidates; the largest: a; b."),
             "{text}"
         );
     }

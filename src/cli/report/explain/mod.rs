@@ -165,7 +165,7 @@ fn place_of_marker(time: Option<String>, stage: &str, point: &Point) -> String {
     parts.collect::<Vec<_>>().join(", ")
 }
 
-/// Some names, and the number of the others.
+/// The first names, and the number of the others.
 fn listed(names: &[String]) -> Option<String> {
     /// More names are counted.
     const MAX_NAMED: usize = 3;

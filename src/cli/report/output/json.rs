@@ -142,6 +142,7 @@ fn killed(kill: &Kill) -> Value {
 fn kill_candidate(kill: &Kill) -> Value {
     let mut value = killed(kill);
     value["candidates"] = json!(kill.candidates);
+    value["candidate_count"] = json!(kill.candidate_count);
     value
 }
 

@@ -252,6 +252,10 @@ impl<'a> Reader<'a> {
                 }
             }
         }
+        if !self.divided.is_empty() {
+            let whole = std::mem::take(&mut self.divided);
+            self.add_line(line::read(&whole, LineEnd::Cut), lines.number);
+        }
         self.report.lines = lines.number;
         self.add_summary();
     }
