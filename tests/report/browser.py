@@ -129,7 +129,7 @@ with tempfile.TemporaryDirectory() as folder:
     sorts_by_clicks(folder)
     filters_by_text(folder)
     document = run(folder, "--dump-dom")
-    assert len(re.findall(r"<svg[^>]*role=\"img\"", document)) == 22
+    assert len(re.findall(r"<svg[^>]*role=\"img\"", document)) == 14
     for word in ("live growth", "retention", "file-backed", "flat", "Over rounds", "What to do"):
         assert word in document, word
     corners = {}

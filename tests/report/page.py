@@ -45,7 +45,7 @@ page.close()
 assert not page.open, f"never closed: {page.open}"
 assert page.scripts == 1, f"{page.scripts} scripts"
 assert page.tables == 6, f"{page.tables} tables"
-assert len(page.charts) == 2 + 4 * 5, f"{len(page.charts)} charts"  # the first one is there for a phone, too
+assert len(page.charts) == 2 + 4 * 3, f"{len(page.charts)} charts"  # the first one is there for a phone, too
 for chart in page.charts:
     assert chart["role"] == "img"
     assert all(name in page.ids for name in chart["aria-labelledby"].split()), chart

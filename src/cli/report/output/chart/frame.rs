@@ -6,8 +6,6 @@ use crate::report::units::size;
 
 pub const WIDTH: f64 = 620.0;
 pub const HEIGHT: f64 = 270.0;
-/// The largest space above the data for vertical names.
-pub const HEADROOM: f64 = 181.0;
 
 const LEFT: f64 = 76.0;
 const RIGHT: f64 = 16.0;

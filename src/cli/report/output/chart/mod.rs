@@ -1,4 +1,5 @@
-//! Draws charts as SVG: over rounds, over time, within a round, a sparkline, and stacked layers.
+//! Draws charts as SVG: all processes over time, one process over its rounds and at its stages, a sparkline, and
+//! allocation sites over the rounds.
 //!
 //! The SVG is written by hand. Its colours are in one style sheet, which adapts to light and dark
 //! mode; the crates for charts write fixed colours. All text from files is escaped by `svg::escaped`.
@@ -11,7 +12,6 @@ mod scale;
 mod stacked;
 mod stages;
 mod svg;
-mod time;
 mod together;
 
 use crate::report::analyse::ProcessReport;
@@ -30,8 +30,6 @@ pub const STYLE: &str = include_str!("chart.css");
 pub fn of_process(report: &ProcessReport, id: &str) -> Vec<String> {
     let charts = [
         rounds::chart(report, &format!("{id}-rounds")),
-        time::chart(report, &format!("{id}-time")),
-        time::last_round(report, &format!("{id}-last")),
         stages::chart(report, &format!("{id}-stages")),
     ];
     charts.into_iter().flatten().collect()

@@ -55,16 +55,6 @@ impl Svg {
              <tspan dx=\"9\">{note}</tspan></text>"
         );
     }
-
-    /// Vertical text that reads upwards.
-    pub fn upright(&mut self, class: &str, at: (f64, f64), text: &str) {
-        let ((x, y), text) = (at, escaped(text));
-        let _ = writeln!(
-            self.out,
-            "<text class=\"{class}\" transform=\"translate({x:.1} {y:.1}) rotate(-90)\" \
-             text-anchor=\"start\">{text}</text>"
-        );
-    }
 }
 
 fn tooltip(title: &str) -> String {
