@@ -12,9 +12,12 @@ use std::ptr;
 use std::sync::atomic::{
     AtomicPtr, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
 };
+use std::time::{Duration, Instant};
 
+use crate::launch;
 use flarena_sys::loader::objects;
 use flarena_sys::loader::reference::{self, Reference};
+use flarena_sys::thread::{self, helper};
 
 mod originals;
 
@@ -45,7 +48,7 @@ const BASE: &CStr = text(concat!(
 ));
 const CONTAINED: &CStr = c"contained";
 
-/// A text in Python. The literal ends in a NUL.
+/// A text in Python. The literal ends in a NUL. Files of the Python package are the texts that the package imports, too.
 pub const fn text(literal: &'static str) -> &'static CStr {
     match CStr::from_bytes_with_nul(literal.as_bytes()) {
         Ok(text) => text,
@@ -62,34 +65,77 @@ pub struct Function {
 }
 
 /// The result of a run.
-#[derive(Clone, Copy, Default)]
-pub struct Ran {
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Ran {
     /// The function returned True.
-    pub is_done: bool,
+    Done,
+    /// It has not run, or not done its work.
+    NotDone,
     /// An exception of the program is set.
-    raises: bool,
-}
-
-impl Ran {
-    /// The return value of the pending call.
-    pub fn status(self) -> c_int {
-        if self.raises {
-            -1
-        } else {
-            0
-        }
-    }
+    Raised,
 }
 
 pub type Object = *mut c_void;
-/// A function for the main thread to run; returns 0, or -1 with an exception set. It passes its argument to [`Attached::new`].
-pub type Call = extern "C" fn(Object) -> c_int;
+/// A function for the main thread to run.
+pub type Call = fn(&Attached) -> Ran;
+
+/// One kind of request to the main thread. At most one is pending.
+pub struct MainThreadRequest {
+    /// It calls `finish`.
+    call: Call,
+    /// Requests that were handed over.
+    requested: AtomicU64,
+    /// Of those, the ones that have run.
+    finished: AtomicU64,
+}
+
+impl MainThreadRequest {
+    pub const fn new(call: Call) -> MainThreadRequest {
+        MainThreadRequest {
+            call,
+            requested: AtomicU64::new(0),
+            finished: AtomicU64::new(0),
+        }
+    }
+
+    /// False if the process has no Python, if its queue is full, and while a request is pending.
+    pub fn ask(&self) -> bool {
+        if self.is_pending() {
+            return false;
+        }
+        // First, because the call may finish before this thread goes on.
+        self.requested.fetch_add(1, Relaxed);
+        let is_queued = add_pending_call(self.call);
+        if !is_queued {
+            self.requested.fetch_sub(1, Relaxed);
+        }
+        is_queued
+    }
+
+    pub fn is_pending(&self) -> bool {
+        self.finished.load(Relaxed) < self.requested.load(Relaxed)
+    }
+
+    /// Waits until no request is pending. False after this time, and once the governor, which calls this, is to end.
+    pub fn wait(&self, patience: Duration) -> bool {
+        let end = Instant::now() + patience;
+        while self.is_pending() && Instant::now() < end && !launch::is_ending() {
+            helper::wait_outside_work(|| thread::sleep(Duration::from_millis(5)));
+        }
+        !self.is_pending()
+    }
+
+    /// Called at the end of a request, and in the child of a fork, which has no pending call of its parent.
+    pub fn finish(&self) {
+        self.finished.store(self.requested.load(Relaxed), Relaxed);
+    }
+}
 
 /// The functions of Python that are used. Every version from 3.9 exports them.
 struct Api {
     is_initialized: unsafe extern "C" fn() -> c_int,
     version: unsafe extern "C" fn() -> *const c_char,
-    add_pending_call: unsafe extern "C" fn(Call, Object) -> c_int,
+    add_pending_call: unsafe extern "C" fn(extern "C" fn(Object) -> c_int, Object) -> c_int,
     this_interpreter: unsafe extern "C" fn() -> Object,
     main_interpreter: unsafe extern "C" fn() -> Object,
     is_finalizing: unsafe extern "C" fn() -> c_int,
@@ -223,29 +269,32 @@ pub fn add_pending_call(call: Call) -> bool {
         return false;
     };
     let add = api.add_pending_call;
-    let api = Box::into_raw(Box::new(api));
+    let pending: *mut (Call, Attached) = Box::into_raw(Box::new((call, Attached(api))));
     // SAFETY: Python is initialised and accepts a call from any thread. The function is in this
     // library, which is never unloaded. If Python ends right now, it destroys the state of its
     // pending calls only milliseconds later.
-    let is_queued = unsafe { add(call, api.cast()) } == 0;
+    let is_queued = unsafe { add(run_pending_call, pending.cast()) } == 0;
     if !is_queued {
         // SAFETY: the box is from above, and Python did not take it.
-        drop(unsafe { Box::from_raw(api) });
+        drop(unsafe { Box::from_raw(pending) });
     }
     is_queued
 }
 
+/// Returns 0, or -1 with an exception set.
+extern "C" fn run_pending_call(pending: Object) -> c_int {
+    // SAFETY: Python runs a call once, with the box that `add_pending_call` passed.
+    let (call, python) = *unsafe { Box::from_raw(pending.cast::<(Call, Attached)>()) };
+    match call(&python) {
+        Ran::Raised => -1,
+        Ran::Done | Ran::NotDone => 0,
+    }
+}
+
 /// The Python that runs a pending call. Its lock is held.
-pub struct Attached(Box<Api>);
+pub struct Attached(Api);
 
 impl Attached {
-    /// # Safety
-    /// Only in a call of [`add_pending_call`], once, with its argument.
-    pub unsafe fn new(argument: Object) -> Attached {
-        // SAFETY: the argument is the box that `add_pending_call` passed.
-        Attached(unsafe { Box::from_raw(argument.cast()) })
-    }
-
     /// Calls a function with a number. Does nothing once Python is ending, in another interpreter than the
     /// main one, and outside of a frame. The function and all that it calls by name are not those of the
     /// program; see `originals`.
@@ -340,7 +389,7 @@ impl Api {
                 || (self.frame)().is_null()
                 || (self.this_interpreter)() != (self.main_interpreter)()
             {
-                return Ran::default();
+                return Ran::NotDone;
             }
             let thread = (self.thread)();
             // A tracer or profiler of the program must not see this code.
@@ -386,17 +435,11 @@ impl Api {
             if (self.is_kind)(result, self.base_exception) != 0 {
                 // It takes these three references.
                 (self.restore)((self.type_of)(result), result, (self.traceback_of)(result));
-                return Some(Ran {
-                    is_done: false,
-                    raises: true,
-                });
+                return Some(Ran::Raised);
             }
             let is_done = (self.is_true)(result) == 1;
             (self.release)(result);
-            Some(Ran {
-                is_done,
-                raises: false,
-            })
+            Some(if is_done { Ran::Done } else { Ran::NotDone })
         }
     }
 
@@ -454,14 +497,11 @@ impl Api {
         // SAFETY: Python's lock is held. The error is borrowed, and `exception` is a static class.
         unsafe {
             let error = (self.error)();
-            let raises = !error.is_null() && (self.is_kind)(error, self.exception) == 0;
-            if !raises {
-                (self.clear_error)();
+            if !error.is_null() && (self.is_kind)(error, self.exception) == 0 {
+                return Ran::Raised;
             }
-            Ran {
-                is_done: false,
-                raises,
-            }
+            (self.clear_error)();
+            Ran::NotDone
         }
     }
 }

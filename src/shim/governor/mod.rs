@@ -30,7 +30,6 @@ use flarena_sys::{config, proc::cgroup, proc::procfs, thread::helper};
 
 #[cfg(test)]
 pub use control::tests::any_request;
-pub use python::after_fork_in_child;
 
 /// A release of Python's pools is useful for so long after the request: an idle program that takes
 /// longer is at work again.
@@ -45,6 +44,14 @@ pub extern "C" fn run(_: *mut c_void) -> *mut c_void {
         exit_if_alone();
     }
     std::ptr::null_mut()
+}
+
+/// The child of a fork has neither its parent's pending calls nor a governor.
+pub fn after_fork_in_child() {
+    use python::{COLLECTION, POOLS, YOUNG_COLLECTION};
+    for request in [&COLLECTION, &YOUNG_COLLECTION, &POOLS, &sites::CHECK] {
+        request.finish();
+    }
 }
 
 /// A main thread that ended by a raw system call has run no destructor that ends the governor.

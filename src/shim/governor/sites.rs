@@ -8,9 +8,8 @@ use std::time::Duration;
 
 use flarena_shared::sites::Who;
 
-use super::python::MainThreadRequest;
 use crate::abi::counted;
-use crate::python::{self, text, Attached, Function, Object};
+use crate::python::{self, text, Attached, Function, MainThreadRequest, Ran};
 use crate::report;
 use flarena_sites as sites;
 use flarena_sys::{owner, seccomp};
@@ -84,24 +83,20 @@ fn try_start() -> Result<(), &'static str> {
 }
 
 /// The pending call of `CHECK`.
-extern "C" fn check_frames(argument: Object) -> c_int {
-    // SAFETY: Python runs this call once, with the argument that it got.
-    let python = unsafe { Attached::new(argument) };
+fn check_frames(python: &Attached) -> Ran {
     // Without threading the end of Python is not recognised.
     let can_check = python.has_imported(&[c"ctypes"]) && python.has_imported(&[c"threading"]);
-    let status = if can_check {
-        python
-            .run(&CHECK_FRAMES, ask as *const () as usize)
-            .status()
+    let ran = if can_check {
+        python.run(&CHECK_FRAMES, ask as *const () as usize)
     } else {
         report::sites::set_reason(NOT_IMPORTED);
-        0
+        Ran::NotDone
     };
     if !sites::reads_python() {
         report::sites::set_reason_if_none("the check of its frames did not run: try again");
     }
     CHECK.finish();
-    status
+    ran
 }
 
 /// As `flarena_sites`.

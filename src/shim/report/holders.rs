@@ -3,11 +3,10 @@
 //! Only Python's main thread can answer, between two instructions. The governor asks it by a
 //! pending call and does not wait; the client repeats its request until the answer is there.
 
-use std::ffi::c_int;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering::AcqRel, Ordering::Relaxed};
 
-use crate::python::{self, text, Attached, Function, Object};
+use crate::python::{self, text, Function};
 use flarena_sites as sites;
 
 /// The site that a client asked about; 0: none.
@@ -54,7 +53,7 @@ pub fn take(site: u32) -> Option<String> {
     }
     if REQUESTED.load(Relaxed) != site && sites::reads_python() {
         REQUESTED.store(site, Relaxed);
-        if !python::add_pending_call(run_package) {
+        if !python::add_pending_call(|python| python.run(&FIND, 0)) {
             REQUESTED.store(0, Relaxed);
         }
     }
@@ -71,12 +70,6 @@ const FIND: Function = Function {
         "        holders.answer()\n\0",
     )),
 };
-
-/// A pending call.
-extern "C" fn run_package(argument: Object) -> c_int {
-    // SAFETY: Python runs this call once, with the argument that it got.
-    unsafe { Attached::new(argument) }.run(&FIND, 0).status()
-}
 
 #[cfg(test)]
 mod tests {
