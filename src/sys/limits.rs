@@ -136,13 +136,9 @@ fn left_to_lock() -> Option<u64> {
     Some(limit.saturating_sub(locked_kb << 10))
 }
 
-/// The line `CapEff:` has the effective capabilities in hexadecimal.
+/// The line `CapEff:` has the effective capabilities.
 fn has_capability(status: &[u8], number: u32) -> bool {
-    let mut lines = status.split(|&byte| byte == b'\n');
-    let digits = lines.find_map(|line| line.strip_prefix(b"CapEff:\t"));
-    let text = digits.and_then(|digits| std::str::from_utf8(digits).ok());
-    text.and_then(|text| u64::from_str_radix(text, 16).ok())
-        .is_some_and(|bits| bits >> number & 1 == 1)
+    procfs::labelled_set(status, b"CapEff:").is_some_and(|bits| bits >> number & 1 == 1)
 }
 
 /// Not getrlimit: a tracer may interpose it and allocate.

@@ -28,17 +28,6 @@ impl File {
         }
     }
 
-    /// Like `read`, at the given offset.
-    pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
-        let fd = self.as_fd().ok_or(Errno::BADF)?;
-        loop {
-            match rustix::io::pread(fd, &mut *buffer, offset) {
-                Err(Errno::INTR) => {}
-                result => return result,
-            }
-        }
-    }
-
     /// True if the file may have been put in place of ours: see [`is_planted`].
     pub fn is_planted(&self, path: &CStr) -> bool {
         let file = self.as_fd().and_then(|fd| rustix::fs::fstat(fd).ok());

@@ -19,47 +19,11 @@ struct Functions {
     symbol: Option<Symbol>,
 }
 
-/// The functions once found. Not a `RacyOnceCell`, which allocates. Threads that look them up at the
+/// Their addresses once found. Not a `RacyOnceCell`, which allocates. Threads that look them up at the
 /// same time find the same functions.
-struct Cache {
-    open: AtomicPtr<c_void>,
-    close: AtomicPtr<c_void>,
-    symbol: AtomicPtr<c_void>,
-}
-
-static CACHE: Cache = Cache {
-    open: AtomicPtr::new(ptr::null_mut()),
-    close: AtomicPtr::new(ptr::null_mut()),
-    symbol: AtomicPtr::new(ptr::null_mut()),
-};
-
-impl Cache {
-    fn store(&self, functions: Functions) {
-        let Functions {
-            open,
-            close,
-            symbol,
-        } = functions;
-        let at = |function: Option<*mut c_void>| function.unwrap_or(ptr::null_mut());
-        self.open.store(at(open.map(|f| f as *mut c_void)), Relaxed);
-        self.close
-            .store(at(close.map(|f| f as *mut c_void)), Relaxed);
-        // Last: `functions` tests this pointer.
-        self.symbol
-            .store(at(symbol.map(|f| f as *mut c_void)), Release);
-    }
-
-    fn load(&self) -> Functions {
-        // SAFETY: `store` writes functions of these types, or null.
-        unsafe {
-            Functions {
-                symbol: objects::cast(self.symbol.load(Acquire)),
-                open: objects::cast(self.open.load(Relaxed)),
-                close: objects::cast(self.close.load(Relaxed)),
-            }
-        }
-    }
-}
+static FOUND: [AtomicPtr<c_void>; NAMES.len()] =
+    [const { AtomicPtr::new(ptr::null_mut()) }; NAMES.len()];
+const NAMES: [&CStr; 3] = [c"dlopen", c"dlclose", c"dlsym"];
 
 const LIBC: &CStr = c"libc.so.6";
 const LIBDL: &CStr = c"libdl.so.2";
@@ -99,42 +63,35 @@ pub unsafe fn symbol(handle: *mut c_void, name: &CStr) -> *const c_void {
 }
 
 fn functions() -> Functions {
-    if CACHE.symbol.load(Acquire).is_null() {
-        CACHE.store(find());
+    let [.., symbol] = &FOUND;
+    if symbol.load(Acquire).is_null() {
+        // The last one last, because it is tested.
+        for (slot, address) in FOUND.iter().zip(find()) {
+            slot.store(address.cast_mut(), Release);
+        }
     }
-    CACHE.load()
+    let [open, close, symbol] = FOUND.each_ref().map(|slot| slot.load(Acquire));
+    // SAFETY: null or functions of these names, for which dlfcn.h declares these types.
+    unsafe {
+        Functions {
+            open: objects::cast(open),
+            close: objects::cast(close),
+            symbol: objects::cast(symbol),
+        }
+    }
 }
 
 /// Allocates only if libdl must be loaded. The program's own allocator may call this while it holds its
 /// lock: it registers fork handlers.
-fn find() -> Functions {
-    let found = |functions: &Functions| functions.symbol.is_some();
-    [LIBC, LIBDL]
-        .into_iter()
-        .map(Functions::of)
-        .find(found)
-        .unwrap_or_else(|| {
-            load_libdl();
-            let functions = Some(Functions::of(LIBDL)).filter(found);
-            functions.unwrap_or_else(|| Functions::by(objects::in_other_libc))
-        })
-}
-
-impl Functions {
-    fn of(library: &CStr) -> Functions {
-        Functions::by(|name| objects::in_library(library, name))
-    }
-
-    fn by(address_of: impl Fn(&CStr) -> *const c_void) -> Functions {
-        // SAFETY: each name is given the type that dlfcn.h declares for it.
-        unsafe {
-            Functions {
-                open: objects::cast(address_of(c"dlopen")),
-                close: objects::cast(address_of(c"dlclose")),
-                symbol: objects::cast(address_of(c"dlsym")),
-            }
-        }
-    }
+fn find() -> [*const c_void; NAMES.len()] {
+    let find_in = |library| NAMES.map(|name| objects::in_library(library, name));
+    let has_all = |found: &[*const c_void; NAMES.len()]| !found.contains(&ptr::null());
+    let mut libraries = [LIBC, LIBDL].into_iter().map(find_in);
+    libraries.find(has_all).unwrap_or_else(|| {
+        load_libdl();
+        let found = Some(find_in(LIBDL)).filter(has_all);
+        found.unwrap_or_else(|| NAMES.map(objects::in_other_libc))
+    })
 }
 
 /// Uses the function with which glibc before 2.34 loads libraries for itself. The constructor is the

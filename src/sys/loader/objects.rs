@@ -1,6 +1,7 @@
 //! The objects that the loader has mapped into this process, and what they define.
 
 use std::ffi::{c_int, c_void, CStr, CString};
+use std::ops::Range;
 use std::ptr;
 
 use crate::loader::elf::Image;
@@ -45,35 +46,17 @@ pub fn in_libc(name: &CStr) -> *const c_void {
 /// The path of the loaded object that contains this address, in an allocated copy: the loader frees its
 /// own when it unloads the object. The program's path is empty.
 pub fn path_of(address: *const c_void) -> Option<CString> {
-    struct Search {
-        address: u64,
-        path: Vec<u8>,
-    }
-    unsafe extern "C" fn copy(
-        info: *mut libc::dl_phdr_info,
-        _size: usize,
-        search: *mut c_void,
-    ) -> c_int {
-        // SAFETY: dl_iterate_phdr passes a valid description and the pointer given to it.
-        let (info, search) = unsafe { (&*info, &mut *search.cast::<Search>()) };
-        // SAFETY: the description is the one that was passed.
-        if !unsafe { contains(info, search.address) } || info.dlpi_name.is_null() {
-            return 0;
-        }
-        // SAFETY: not null, so the NUL-terminated path of the object.
-        let path = unsafe { CStr::from_ptr(info.dlpi_name) }.to_bytes();
-        // Never more than the capacity: the list is locked.
-        let len = path.len().min(search.path.capacity());
-        search.path.extend_from_slice(&path[..len]);
-        1
-    }
-    let mut search = Search {
-        address: address as u64,
-        path: Vec::with_capacity(libc::PATH_MAX as usize),
-    };
-    // SAFETY: the callback gets exactly the pointer that is passed here, and does not keep it.
-    let found = unsafe { libc::dl_iterate_phdr(Some(copy), (&raw mut search).cast()) };
-    (found == 1).then(|| CString::new(search.path).ok())?
+    let mut copy: Vec<u8> = Vec::with_capacity(libc::PATH_MAX as usize);
+    let is_found = visit_until(|object| {
+        let path = object.path().filter(|_| object.contains(address as u64));
+        path.is_some_and(|path| {
+            // Never more than the capacity: the list is locked.
+            let len = path.to_bytes().len().min(copy.capacity());
+            copy.extend_from_slice(&path.to_bytes()[..len]);
+            true
+        })
+    });
+    is_found.then(|| CString::new(copy).ok())?
 }
 
 /// The addresses of names in libc and libpthread, found in one walk; null where neither defines the name. A function of
@@ -106,121 +89,107 @@ pub fn in_other_libc(name: &CStr) -> *const c_void {
     address
 }
 
-/// The first and the last address of the loaded object that contains this address.
-pub fn extent_of(address: *const c_void) -> Option<(usize, usize)> {
-    LoadedObject::containing(address).extent
-}
-
 /// The number of objects that the loader has loaded so far.
 pub fn load_count() -> u64 {
-    unsafe extern "C" fn first(
-        info: *mut libc::dl_phdr_info,
-        _size: usize,
-        count: *mut c_void,
-    ) -> c_int {
-        // SAFETY: dl_iterate_phdr passes a valid description and the pointer given to it.
-        unsafe { *count.cast::<u64>() = (*info).dlpi_adds };
-        1
-    }
-    let mut count = 0_u64;
-    // SAFETY: the callback gets exactly the pointer that is passed here, and does not keep it.
-    unsafe { libc::dl_iterate_phdr(Some(first), (&raw mut count).cast()) };
+    let mut count = 0;
+    visit_until(|object| {
+        count = object.0.dlpi_adds;
+        true
+    });
     count
 }
 
 /// Calls `visit` with the path and the symbols of each loaded object. The program's path is empty. The
 /// loader's list is locked during the calls: `visit` must not load a library or look up a symbol.
-pub fn for_each_object<V: FnMut(&CStr, &Image)>(mut visit: V) {
-    unsafe extern "C" fn inspect<F: FnMut(&CStr, &Image)>(
+pub fn for_each_object(mut visit: impl FnMut(&CStr, &Image)) {
+    visit_until(|object| {
+        if let Some((path, image)) = object.path().zip(object.image()) {
+            visit(path, &image);
+        }
+        false
+    });
+}
+
+/// Calls `visit` with each loaded object until it returns true; false if it never does. The loader's list is locked
+/// during the calls.
+fn visit_until<V: FnMut(Object) -> bool>(mut visit: V) -> bool {
+    unsafe extern "C" fn call<V: FnMut(Object) -> bool>(
         info: *mut libc::dl_phdr_info,
         _size: usize,
         visit: *mut c_void,
     ) -> c_int {
         // SAFETY: dl_iterate_phdr passes a valid description and the pointer given to it.
-        let (info, visit) = unsafe { (&*info, &mut *visit.cast::<F>()) };
-        if !info.dlpi_name.is_null() {
-            // SAFETY: not null, so the path of the object; the description is one of a loaded object.
-            let (path, image) = unsafe { (CStr::from_ptr(info.dlpi_name), image_of(info)) };
-            image.inspect(|image| visit(path, image));
-        }
-        0
+        let (info, visit) = unsafe { (&*info, &mut *visit.cast::<V>()) };
+        c_int::from(visit(Object(info)))
     }
     // SAFETY: the callback gets exactly the pointer that is passed here, and does not keep it.
-    unsafe { libc::dl_iterate_phdr(Some(inspect::<V>), (&raw mut visit).cast()) };
+    unsafe { libc::dl_iterate_phdr(Some(call::<V>), (&raw mut visit).cast()) == 1 }
 }
 
-/// # Safety
-/// A description that dl_iterate_phdr passed, during its callback.
-unsafe fn headers_of(info: &libc::dl_phdr_info) -> &[libc::Elf64_Phdr] {
-    // SAFETY: the description says where the program headers are and how many.
-    unsafe { std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()) }
-}
+/// A loaded object, as dl_iterate_phdr describes it during its callback.
+struct Object<'a>(&'a libc::dl_phdr_info);
 
-/// # Safety
-/// As for `headers_of`.
-unsafe fn contains(info: &libc::dl_phdr_info, address: u64) -> bool {
-    // SAFETY: the description is one of dl_iterate_phdr, during its callback.
-    let headers = unsafe { headers_of(info) };
-    headers.iter().any(|header| {
-        let start = info.dlpi_addr + header.p_vaddr;
-        header.p_type == libc::PT_LOAD && (start..start + header.p_memsz).contains(&address)
-    })
-}
+impl Object<'_> {
+    fn path(&self) -> Option<&CStr> {
+        let path = self.0.dlpi_name;
+        // SAFETY: not null, so the NUL-terminated path of the object.
+        (!path.is_null()).then(|| unsafe { CStr::from_ptr(path) })
+    }
 
-/// # Safety
-/// As for `headers_of`.
-unsafe fn image_of(info: &libc::dl_phdr_info) -> Option<Image> {
-    // SAFETY: the description is one of dl_iterate_phdr, during its callback.
-    let headers = unsafe { headers_of(info) };
-    let dynamic = headers.iter().find(|h| h.p_type == libc::PT_DYNAMIC)?;
-    let base = info.dlpi_addr;
-    // SAFETY: the header points to the dynamic section of this loaded object.
-    let image = unsafe { Image::from_dynamic(base + dynamic.p_vaddr, base) };
-    image.map(|image| image.with_headers(headers))
-}
+    fn headers(&self) -> &[libc::Elf64_Phdr] {
+        // SAFETY: the description says where the program headers are and how many.
+        unsafe { std::slice::from_raw_parts(self.0.dlpi_phdr, self.0.dlpi_phnum.into()) }
+    }
 
-/// The loaded object that contains an address; `None` in both fields if there is no such object.
-pub struct LoadedObject {
-    address: u64,
-    extent: Option<(usize, usize)>,
-    pub image: Option<Image>,
-}
+    /// The addresses of each segment in memory.
+    fn segments(&self) -> impl Iterator<Item = Range<u64>> + '_ {
+        let loads = self.headers().iter().filter(|h| h.p_type == libc::PT_LOAD);
+        loads.map(|h| {
+            let start = self.0.dlpi_addr + h.p_vaddr;
+            start..start + h.p_memsz
+        })
+    }
 
-impl LoadedObject {
-    pub fn containing(address: *const c_void) -> LoadedObject {
-        let mut search = LoadedObject {
-            address: address as u64,
-            extent: None,
-            image: None,
-        };
-        // SAFETY: the callback gets exactly the pointer that is passed here, and does not keep it.
-        unsafe { libc::dl_iterate_phdr(Some(inspect), (&raw mut search).cast()) };
-        search
+    fn contains(&self, address: u64) -> bool {
+        self.segments().any(|segment| segment.contains(&address))
+    }
+
+    fn image(&self) -> Option<Image> {
+        let headers = self.headers();
+        let dynamic = headers.iter().find(|h| h.p_type == libc::PT_DYNAMIC)?;
+        let base = self.0.dlpi_addr;
+        // SAFETY: the header points to the dynamic section of this loaded object.
+        let image = unsafe { Image::from_dynamic(base + dynamic.p_vaddr, base) };
+        image.map(|image| image.with_headers(headers))
     }
 }
 
-unsafe extern "C" fn inspect(
-    info: *mut libc::dl_phdr_info,
-    _size: usize,
-    search: *mut c_void,
-) -> c_int {
-    // SAFETY: dl_iterate_phdr passes a valid description and the pointer given to it.
-    let (info, search) = unsafe { (&*info, &mut *search.cast::<LoadedObject>()) };
-    // SAFETY: the description is the one that was passed.
-    let (headers, is_here) = unsafe { (headers_of(info), contains(info, search.address)) };
-    let base = info.dlpi_addr;
-    if !is_here {
-        return 0;
-    }
-    let loads = || headers.iter().filter(|h| h.p_type == libc::PT_LOAD);
-    let first = loads().map(|h| base + h.p_vaddr).min();
-    let last = loads().map(|h| base + h.p_vaddr + h.p_memsz - 1).max();
-    search.extent = first
-        .zip(last)
-        .map(|(first, last)| (first as usize, last as usize));
-    // SAFETY: the description is the one that was passed.
-    search.image = unsafe { image_of(info) };
-    1
+/// The first and the last address of the loaded object that contains this address.
+pub fn extent_of(address: *const c_void) -> Option<(usize, usize)> {
+    let mut extent = None;
+    visit_until(|object| {
+        let is_here = object.contains(address as u64);
+        if is_here {
+            let first = object.segments().map(|segment| segment.start).min();
+            let last = object.segments().map(|segment| segment.end - 1).max();
+            extent = first.zip(last);
+        }
+        is_here
+    });
+    extent.map(|(first, last)| (first as usize, last as usize))
+}
+
+/// The symbols of the loaded object that contains this address.
+pub fn image_at(address: *const c_void) -> Option<Image> {
+    let mut image = None;
+    visit_until(|object| {
+        let is_here = object.contains(address as u64);
+        if is_here {
+            image = object.image();
+        }
+        is_here
+    });
+    image
 }
 
 #[cfg(test)]

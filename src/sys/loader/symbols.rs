@@ -3,7 +3,7 @@
 use std::ffi::{c_void, CStr};
 
 use crate::loader::dl;
-use crate::loader::objects::{extent_of, for_each_object, in_libc, LoadedObject};
+use crate::loader::objects::{extent_of, for_each_object, image_at, in_libc};
 
 /// An address in this library. Not of an exported function: the loader resolves such a name to its
 /// first definition, which may be in another library or a stub of the program.
@@ -34,7 +34,7 @@ pub fn owns_malloc() -> bool {
         if is_in_this_library(address) {
             return true;
         }
-        let image = LoadedObject::containing(address).image;
+        let image = image_at(address);
         if image.is_some_and(|image| !image.has_stub_at(address as u64)) {
             return false;
         }
@@ -61,8 +61,8 @@ const BLOCKS: [&CStr; 12] = [
 /// Makes later lookups in glibc find this library's malloc family. A plugin that is opened with RTLD_DEEPBIND looks
 /// there first, and would free blocks of this library with glibc's `free`. False if glibc's table cannot be changed.
 pub fn serve_deep_bound_plugins() -> bool {
-    let glibc = LoadedObject::containing(in_libc(c"__libc_malloc")).image;
-    let own = LoadedObject::containing(own_address()).image;
+    let glibc = image_at(in_libc(c"__libc_malloc"));
+    let own = image_at(own_address());
     glibc
         .zip(own)
         .is_some_and(|(glibc, own)| glibc.redirect(&BLOCKS, &own))
@@ -94,6 +94,6 @@ pub fn hide_jemalloc_interface() -> bool {
 
 /// Makes names undefined in this library's symbol table, which the dynamic loader reads. False if that fails.
 pub fn hide(names: &[&CStr]) -> bool {
-    let image = LoadedObject::containing(own_address()).image;
+    let image = image_at(own_address());
     image.is_some_and(|image| image.hide(names))
 }

@@ -58,22 +58,21 @@ pub fn host_memory_bytes() -> Option<u64> {
 
 /// The start time of this process in clock ticks since boot.
 pub fn start_ticks() -> Option<u64> {
-    let mut buffer = [0; 1024];
-    leading_number(stat_field(read_file(c"/proc/self/stat", &mut buffer)?, 22)?)
+    own_stat(|stat| leading_number(stat_field(stat, 22)?))
 }
 
 /// The number of threads of this process.
 pub fn threads() -> Option<u64> {
-    let mut buffer = [0; 1024];
-    leading_number(stat_field(read_file(c"/proc/self/stat", &mut buffer)?, 20)?)
+    own_stat(|stat| leading_number(stat_field(stat, 20)?))
 }
 
 /// True if the main thread has ended and the caller is the only thread that remains.
 pub fn has_only_this_thread_left() -> bool {
-    let mut buffer = [0; 1024];
-    read_file(c"/proc/self/stat", &mut buffer)
-        .and_then(threads_beside_the_ended_main)
-        .is_some_and(|threads| threads == 1)
+    own_stat(threads_beside_the_ended_main) == Some(1)
+}
+
+fn own_stat<T>(read: impl FnOnce(&[u8]) -> Option<T>) -> Option<T> {
+    read(read_file(c"/proc/self/stat", &mut [0; 1024])?)
 }
 
 /// The threads besides an ended main thread, which `/proc/self/stat` counts too; `None` while the main thread

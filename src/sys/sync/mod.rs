@@ -5,7 +5,7 @@ pub mod once;
 #[cfg(not(loom))]
 pub mod primitives;
 #[cfg(loom)]
-#[path = "primitives_loom.rs"]
+#[path = "../tests/loom/primitives.rs"]
 pub mod primitives;
 pub mod racy_once;
 pub mod stdio;

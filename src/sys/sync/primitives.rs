@@ -1,5 +1,5 @@
 //! The parts of the machine that `lock` and `once` use: atomics, futex, thread tokens and sleeping.
-//! `primitives_loom.rs` replaces this file under `--cfg loom`.
+//! `tests/loom/primitives.rs` replaces this file under `--cfg loom`.
 
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;

@@ -3,26 +3,26 @@
 //! A thread that reads a line holds the file's lock and may allocate. A thread that flushes all files holds
 //! the list's lock and takes each file's. So malloc's locks must be taken after the list's, as in glibc.
 
+use std::ffi::{c_void, CStr};
+use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
 use crate::loader::objects;
 
 type Function = unsafe extern "C" fn();
 
-static LOCK: AtomicPtr<()> = AtomicPtr::new(std::ptr::null_mut());
-static UNLOCK: AtomicPtr<()> = AtomicPtr::new(std::ptr::null_mut());
-static RESET: AtomicPtr<()> = AtomicPtr::new(std::ptr::null_mut());
+const NAMES: [&CStr; 3] = [c"_IO_list_resetlock", c"_IO_list_unlock", c"_IO_list_lock"];
+static RESET: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
+static UNLOCK: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
+static LOCK: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
 
 /// Looks the functions up. If libc lacks one, every function of this module does nothing.
 pub fn configure() {
-    let [lock, unlock, reset] =
-        objects::all_in_libc([c"_IO_list_lock", c"_IO_list_unlock", c"_IO_list_resetlock"])
-            // SAFETY: the functions have no parameters and no result.
-            .map(|address| unsafe { objects::cast::<Function>(address) });
-    if let (Some(lock), Some(unlock), Some(reset)) = (lock, unlock, reset) {
-        RESET.store(reset as *mut (), Relaxed);
-        UNLOCK.store(unlock as *mut (), Relaxed);
-        LOCK.store(lock as *mut (), Relaxed);
+    let found = objects::all_in_libc(NAMES);
+    if !found.contains(&ptr::null()) {
+        for (slot, address) in [&RESET, &UNLOCK, &LOCK].into_iter().zip(found) {
+            slot.store(address.cast_mut(), Relaxed);
+        }
     }
 }
 
@@ -41,13 +41,11 @@ pub fn reset_list() {
     call(&RESET);
 }
 
-fn call(function: &AtomicPtr<()>) {
-    let address = function.load(Relaxed);
-    if address.is_null() {
-        return;
+fn call(function: &AtomicPtr<c_void>) {
+    // SAFETY: null, or the address that `configure` stored of a function without parameters and result.
+    let function: Option<Function> = unsafe { objects::cast(function.load(Relaxed)) };
+    if let Some(function) = function {
+        // SAFETY: the only precondition is the order of calls, which the callers keep.
+        unsafe { function() };
     }
-    // SAFETY: the address is not null, so `configure` stored a `Function` here.
-    let function: Function = unsafe { std::mem::transmute(address) };
-    // SAFETY: the only precondition is the order of calls, which the callers keep.
-    unsafe { function() };
 }
