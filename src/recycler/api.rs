@@ -98,8 +98,7 @@ fn set_page_size() {
 /// A block of any size, for calls that come before a backend is chosen. `free` accepts it.
 pub fn alloc_early(size: usize, contents: Contents) -> *mut u8 {
     set_page_size();
-    let start = RECYCLER.alloc_block(size.max(1), contents);
-    start.map_or(ptr::null_mut(), |start| start as *mut u8)
+    alloc(size.max(1), contents)
 }
 
 /// True if the recycler serves requests of this size and alignment. False before `configure`.

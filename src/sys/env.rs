@@ -117,10 +117,8 @@ impl Snapshot {
 
     /// A field of what a parent process with this library has passed on (`name=value;name=value`).
     pub fn inherited(&self, name: &str) -> Option<&[u8]> {
-        let fields = self.extra(Extra::Inherited)?.split(|&b| b == b';');
-        fields
-            .filter_map(|field| field.strip_prefix(name.as_bytes())?.strip_prefix(b"="))
-            .next()
+        let mut fields = self.extra(Extra::Inherited)?.split(|&b| b == b';');
+        fields.find_map(|field| field.strip_prefix(name.as_bytes())?.strip_prefix(b"="))
     }
 
     /// The value of `glibc.malloc.NAME` in glibc's own settings. The last one counts.

@@ -18,45 +18,30 @@ pub trait ListKind {
     fn links(unit: &Unit) -> &Links;
 }
 
-/// Free extents of one bin.
-pub struct ByBin;
-/// Free extents of one kind, the oldest first.
-pub struct ByAge;
-/// Live blocks with slack, the longest unused slack first.
-pub struct WithSlack;
-/// Live blocks whose slack a thread is returning to the system.
-pub struct BeingPurged;
-/// In a forked child: extents that a thread of the parent was unmapping.
-pub struct InFlightInParent;
+macro_rules! list_kinds {
+    ($($(#[$doc:meta])* $kind:ident: $links:ident;)*) => {$(
+        $(#[$doc])*
+        pub struct $kind;
 
-impl ListKind for ByBin {
-    fn links(unit: &Unit) -> &Links {
-        &unit.bin_links
-    }
+        impl ListKind for $kind {
+            fn links(unit: &Unit) -> &Links {
+                &unit.$links
+            }
+        }
+    )*};
 }
 
-impl ListKind for ByAge {
-    fn links(unit: &Unit) -> &Links {
-        &unit.age_links
-    }
-}
-
-impl ListKind for WithSlack {
-    fn links(unit: &Unit) -> &Links {
-        &unit.bin_links
-    }
-}
-
-impl ListKind for BeingPurged {
-    fn links(unit: &Unit) -> &Links {
-        &unit.bin_links
-    }
-}
-
-impl ListKind for InFlightInParent {
-    fn links(unit: &Unit) -> &Links {
-        &unit.age_links
-    }
+list_kinds! {
+    /// Free extents of one bin.
+    ByBin: bin_links;
+    /// Free extents of one kind, the oldest first.
+    ByAge: age_links;
+    /// Live blocks with slack, the longest unused slack first.
+    WithSlack: bin_links;
+    /// Live blocks whose slack a thread is returning to the system.
+    BeingPurged: bin_links;
+    /// In a forked child: extents that a thread of the parent was unmapping.
+    InFlightInParent: age_links;
 }
 
 /// A doubly linked list of extents. The links are stored in the first unit of each extent.

@@ -145,13 +145,8 @@ impl Geometry {
     }
 
     /// The largest request: 64 TiB, or the most pages that a unit's field can count.
-    pub const fn max_bytes(self) -> usize {
-        let counted = (u32::MAX as usize) << self.page_shift;
-        if counted < MAX_BYTES {
-            counted
-        } else {
-            MAX_BYTES
-        }
+    pub fn max_bytes(self) -> usize {
+        ((u32::MAX as usize) << self.page_shift).min(MAX_BYTES)
     }
 
     /// The size of a request. `None` for zero bytes and for more than `max_bytes`.

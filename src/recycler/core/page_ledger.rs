@@ -55,7 +55,7 @@ const COLUMNS: usize = Column::Purging as usize + 1;
 pub struct Ledger {
     columns: [u64; COLUMNS],
     peak_live: Pages,
-    live_blocks: u64,
+    pub live_blocks: u64,
     pub totals: Totals,
 }
 
@@ -126,18 +126,6 @@ impl Ledger {
 
     pub fn peak_live(&self) -> Pages {
         self.peak_live
-    }
-
-    pub fn block_count(&self) -> u64 {
-        self.live_blocks
-    }
-
-    pub fn count_block(&mut self) {
-        self.live_blocks += 1;
-    }
-
-    pub fn uncount_block(&mut self) {
-        self.live_blocks -= 1;
     }
 }
 

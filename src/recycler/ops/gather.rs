@@ -83,19 +83,10 @@ impl<V: Vm> Recycler<V> {
 
     fn move_piece(&self, from: Extent, to: Extent) -> PieceOutcome {
         let outcome = match self.move_extent(from, to) {
-            MoveOutcome::Done => PieceOutcome::Done {
+            MoveOutcome::Done | MoveOutcome::DoneSourceGone => PieceOutcome::Done {
                 moved_units: from.len,
             },
-            MoveOutcome::DoneSourceGone => {
-                self.mark_gone(from);
-                PieceOutcome::Done {
-                    moved_units: from.len,
-                }
-            }
-            MoveOutcome::TargetLost => {
-                self.mark_gone(to);
-                PieceOutcome::TargetLost { moved_units: 0 }
-            }
+            MoveOutcome::TargetLost => PieceOutcome::TargetLost { moved_units: 0 },
             MoveOutcome::Refused if from.len > 1 => self.move_by_unit(from, to),
             MoveOutcome::Refused => PieceOutcome::Done { moved_units: 0 },
         };
@@ -122,13 +113,9 @@ impl<V: Vm> Recycler<V> {
         let mut moved_units = 0;
         for (source, target) in from.extents().zip(to.extents()) {
             match self.move_extent(source, target) {
-                MoveOutcome::Done => {}
-                MoveOutcome::DoneSourceGone => self.mark_gone(source),
+                MoveOutcome::Done | MoveOutcome::DoneSourceGone => {}
                 MoveOutcome::Refused => break,
-                MoveOutcome::TargetLost => {
-                    self.mark_gone(target);
-                    return PieceOutcome::TargetLost { moved_units };
-                }
+                MoveOutcome::TargetLost => return PieceOutcome::TargetLost { moved_units },
             }
             moved_units += 1;
         }

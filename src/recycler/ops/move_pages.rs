@@ -12,11 +12,18 @@ use crate::state::recycler::{Locked, Recycler, State};
 use crate::state::stats::Fallback;
 
 impl<V: Vm> Recycler<V> {
+    /// Marks the extent `Gone` that another thread may map afterwards.
     pub fn move_extent(&self, from: Extent, to: Extent) -> MoveOutcome {
         let bytes = from.bytes();
         // SAFETY: both extents are `Busy` and owned by this thread. They do not overlap, and the
         // target has no pages.
-        unsafe { self.vm.move_pages(from.start(), to.start(), bytes) }
+        let outcome = unsafe { self.vm.move_pages(from.start(), to.start(), bytes) };
+        match outcome {
+            MoveOutcome::Done | MoveOutcome::Refused => {}
+            MoveOutcome::DoneSourceGone => self.mark_gone(from),
+            MoveOutcome::TargetLost => self.mark_gone(to),
+        }
+        outcome
     }
 
     pub fn mark_gone(&self, extent: Extent) {
@@ -104,27 +111,24 @@ impl State {
         }
         if from.len > 0 {
             let target = Extent::new(to, from.len);
-            self.space
-                .pagemap
-                .add_boundaries(target, Flags::VMA_BOUNDARY);
+            let pagemap = self.space.pagemap;
+            pagemap.add_boundaries(target, Flags::VMA_BOUNDARY);
         }
     }
 
     /// Records that the source of a move was remapped.
     pub fn record_remapped(&mut self, extent: Extent) {
-        for unit in self.space.pagemap.units(extent) {
+        let pagemap = self.space.pagemap;
+        for unit in pagemap.units(extent) {
             unit.set_flags(Flags::NONE);
         }
-        self.space
-            .pagemap
-            .add_boundaries(extent, Flags::VMA_BOUNDARY);
+        pagemap.add_boundaries(extent, Flags::VMA_BOUNDARY);
     }
 
     /// Caches an extent whose pages are recorded as moving.
     pub fn insert_cached(&mut self, extent: Extent, pages: Pages) {
-        self.space
-            .ledger
-            .transfer(Column::Moving, Column::Cached, pages);
+        let ledger = &mut self.space.ledger;
+        ledger.transfer(Column::Moving, Column::Cached, pages);
         self.space.insert_free(extent, FreeKind::Cached);
     }
 

@@ -220,15 +220,8 @@ impl<V: Vm> Recycler<V> {
     /// that another thread may have mapped.
     fn move_block(&self, from: Extent, to: Extent) -> BlockMove {
         match self.move_extent(from, to) {
-            MoveOutcome::Done => BlockMove::Moved,
-            MoveOutcome::DoneSourceGone => {
-                self.mark_gone(from);
-                BlockMove::Moved
-            }
-            MoveOutcome::TargetLost => {
-                self.mark_gone(to);
-                BlockMove::NotMoved
-            }
+            MoveOutcome::Done | MoveOutcome::DoneSourceGone => BlockMove::Moved,
+            MoveOutcome::TargetLost => BlockMove::NotMoved,
             MoveOutcome::Refused => {
                 self.count_fallback(Fallback::MovedByUnit);
                 self.move_or_copy_units(from, to)
@@ -250,10 +243,7 @@ impl<V: Vm> Recycler<V> {
             };
             match moved {
                 MoveOutcome::Done => {}
-                MoveOutcome::DoneSourceGone => {
-                    self.mark_gone(source);
-                    may_move = false;
-                }
+                MoveOutcome::DoneSourceGone => may_move = false,
                 MoveOutcome::Refused => {
                     // SAFETY: both units are mapped, `Busy` and owned by this thread.
                     unsafe { self.vm.copy(source.start(), target.start(), UNIT_BYTES) };
@@ -261,7 +251,6 @@ impl<V: Vm> Recycler<V> {
                     self.count_fallback(Fallback::MoveRefused);
                 }
                 MoveOutcome::TargetLost => {
-                    self.mark_gone(target);
                     self.copy_back(from.prefix(index as u32), to);
                     return BlockMove::NotMoved;
                 }

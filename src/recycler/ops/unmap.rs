@@ -40,10 +40,7 @@ impl<V: Vm> Recycler<V> {
         state.unmapping_units = state.unmapping_units.saturating_sub(extent.len);
         let (gone, rest) = state.space.split(extent, unmapped);
         state.space.forget(gone);
-        state
-            .space
-            .pagemap
-            .add_boundaries(gone, Flags::VMA_BOUNDARY);
+        self.pagemap.add_boundaries(gone, Flags::VMA_BOUNDARY);
         state.vma_count.record_splits();
         if state.window.holds(gone) {
             state.space.insert_free(gone, FreeKind::Hole);
@@ -52,13 +49,10 @@ impl<V: Vm> Recycler<V> {
             Rest::Unmapped => {}
             Rest::Emptied(flags) => {
                 state.counters.count_fallback(Fallback::UnmapRefused);
-                for unit in state.space.pagemap.units(rest) {
+                for unit in self.pagemap.units(rest) {
                     unit.set_flags(flags);
                 }
-                state
-                    .space
-                    .pagemap
-                    .add_boundaries(rest, Flags::VMA_BOUNDARY);
+                self.pagemap.add_boundaries(rest, Flags::VMA_BOUNDARY);
                 state.insert_empty(rest);
             }
             Rest::Stuck => {
@@ -93,8 +87,8 @@ impl<V: Vm> Recycler<V> {
         while unmapped < extent.len {
             let rest = extent.suffix_from(unmapped);
             let stride = rest.prefix(STRIDE.min(rest.len));
-            self.pagemap
-                .label(rest.suffix_from(stride.len), Kind::Purging);
+            let later = rest.suffix_from(stride.len);
+            self.pagemap.label(later, Kind::Purging);
             self.mark_gone(stride);
             // SAFETY: this thread owns the `Purging` extent; no thread accesses a `Gone` unit.
             if !unsafe { self.vm.unmap(stride.start(), stride.bytes()) } {

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 const DEFAULT_MAX_MAP_COUNT: u32 = 65_530;
 
 pub struct Capabilities {
-    /// `vm.max_map_count`; 0: not yet read.
+    /// `vm.max_map_count`; 0: unknown.
     max_map_count: AtomicU32,
     one_node: RacyOnceBool,
     guard_removal: RacyOnceBool,
@@ -29,10 +29,12 @@ impl Capabilities {
 
     /// Called with the first mapping.
     pub fn read_max_map_count(&self) {
-        let file = c"/proc/sys/vm/max_map_count";
-        let number = read_number(file).map(|number| u32::try_from(number).unwrap_or(u32::MAX));
-        self.max_map_count
-            .store(number.unwrap_or(DEFAULT_MAX_MAP_COUNT), Relaxed);
+        if seccomp::allows_common_calls() {
+            let text = procfs::read_file(c"/proc/sys/vm/max_map_count", &mut [0; 32])
+                .and_then(procfs::leading_number);
+            let number = text.map_or(0, |number| u32::try_from(number).unwrap_or(u32::MAX));
+            self.max_map_count.store(number, Relaxed);
+        }
     }
 
     pub fn max_map_count(&self) -> u32 {
@@ -64,12 +66,6 @@ impl Capabilities {
         let query = || syscalls::locks_new_mappings(page_bytes);
         self.locks_new_mappings.get_or_query(now_ms, query)
     }
-}
-
-fn read_number(file: &std::ffi::CStr) -> Option<u64> {
-    let mut buffer = [0; 32];
-    let text = seccomp::allows_common_calls().then(|| procfs::read_file(file, &mut buffer));
-    text.flatten().and_then(procfs::leading_number)
 }
 
 /// A boolean that is queried once per clock tick: the tick of the query and, in the lowest bit, the

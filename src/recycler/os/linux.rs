@@ -5,7 +5,7 @@ use crate::core::pagemap::Metadata;
 use crate::core::unit::UNIT_BYTES;
 use crate::os::capabilities::Capabilities;
 use crate::os::huge_pages::HugePages;
-use crate::os::syscalls::{self, advise, map_new, munmap, pointer};
+use crate::os::syscalls::{self, advise, map_new, munmap, pointer, Unprotect};
 use crate::os::vm::{MoveOutcome, RemapOutcome, Vm};
 use crate::os::zeroing;
 use flarena_sys::{attention, limits, seccomp, thread, unmap_hooks};
@@ -89,12 +89,12 @@ impl LinuxVm {
         let may_try = seccomp::allows_protection_keys();
         if may_try && !self.no_keys.load(Relaxed) {
             // SAFETY: the caller owns the range.
-            if unsafe { syscalls::unprotect_key(address, bytes) } {
+            if unsafe { syscalls::unprotect(address, bytes, Unprotect::AccessAndKey) } {
                 return true;
             }
         }
         // SAFETY: the caller owns the range.
-        if !unsafe { syscalls::unprotect(address, bytes) } {
+        if !unsafe { syscalls::unprotect(address, bytes, Unprotect::Access) } {
             return false;
         }
         // `mprotect` accepts the range, so the system refuses `pkey_mprotect` itself.

@@ -153,25 +153,22 @@ pub fn locks_new_mappings(page_bytes: usize) -> bool {
     }
 }
 
-/// Restores read and write access. The protection key stays.
-///
-/// # Safety
-/// The caller owns the range.
-pub unsafe fn unprotect(address: usize, bytes: usize) -> bool {
-    let prot = (libc::PROT_READ | libc::PROT_WRITE) as usize;
-    // SAFETY: the caller owns the range.
-    unsafe { call(libc::SYS_mprotect, [address, bytes, prot, 0, 0, 0]) }.is_ok()
+/// The call that restores read and write access.
+#[derive(Clone, Copy)]
+#[repr(i64)]
+pub enum Unprotect {
+    /// The protection key stays.
+    Access = libc::SYS_mprotect,
+    /// It becomes the default key. Fails on a system without protection keys.
+    AccessAndKey = libc::SYS_pkey_mprotect,
 }
 
-/// `unprotect` that also restores the default protection key. False: this system has no protection
-/// keys.
-///
 /// # Safety
 /// The caller owns the range.
-pub unsafe fn unprotect_key(address: usize, bytes: usize) -> bool {
+pub unsafe fn unprotect(address: usize, bytes: usize, by: Unprotect) -> bool {
     let prot = (libc::PROT_READ | libc::PROT_WRITE) as usize;
     // SAFETY: the caller owns the range.
-    unsafe { call(libc::SYS_pkey_mprotect, [address, bytes, prot, 0, 0, 0]) }.is_ok()
+    unsafe { call(by as libc::c_long, [address, bytes, prot, 0, 0, 0]) }.is_ok()
 }
 
 /// Restores the default memory policy. False: the kernel lacks memory, or the seccomp filter may
@@ -231,7 +228,7 @@ mod tests {
         // An odd address is refused before anything else.
         // SAFETY: no call changes memory at an address that it refuses.
         unsafe {
-            assert!(!unprotect(1, 4096));
+            assert!(!unprotect(1, 4096, Unprotect::Access));
             assert!(!remove_guards(1, 4096));
             assert!(!munmap(1, 4096));
         }

@@ -363,7 +363,7 @@ impl<V: Vm> Recycler<V> {
             enabled: true,
             asks_for_huge_pages: false,
             decay_ms: 0,
-            live_blocks: ledger.block_count(),
+            live_blocks: ledger.live_blocks,
             live_bytes: bytes(ledger.live()),
             cached_bytes: bytes(ledger.cached() + ledger.moving() + ledger.purging()),
             slack_bytes: bytes(ledger.slack()),

@@ -231,7 +231,7 @@ impl Space {
         head.set_pages(need.pages);
         head.set_stamp(self.now_ms);
         head.remove_flags(Flags::PINNED.with(Flags::FREED));
-        self.ledger.count_block();
+        self.ledger.live_blocks += 1;
         self.ledger.transfer(Column::System, from, fresh_pages);
         self.ledger.transfer(from, Column::Live, need.pages);
         self.add_slack(extent, (head, last), need, from);
@@ -276,7 +276,7 @@ impl Space {
         let head = self.unit(extent.head);
         let need = self.need_of(extent);
         self.remove_slack(extent, need, to);
-        self.ledger.uncount_block();
+        self.ledger.live_blocks -= 1;
         self.ledger.transfer(Column::Live, to, need.pages);
         head.set_pages(Pages::NONE);
     }
@@ -377,7 +377,7 @@ impl Space {
         assert_eq!(
             (blocks, live, slack, cached),
             (
-                ledger.block_count(),
+                ledger.live_blocks,
                 ledger.live(),
                 ledger.slack(),
                 ledger.cached()

@@ -45,7 +45,7 @@ impl World {
         assert_eq!(space.pinned.first(), None, "no block is pinned");
         let pages = |block: &Block| Pages::new(block.bytes.div_ceil(PAGE) as u64);
         assert_eq!(self.blocks.iter().map(pages).sum::<Pages>(), ledger.live());
-        assert_eq!(self.blocks.len() as u64, ledger.block_count());
+        assert_eq!(self.blocks.len() as u64, ledger.live_blocks);
         let units = |block: &Block| block.bytes.div_ceil(UNIT_BYTES) as u64;
         let live: u64 = self.blocks.iter().map(units).sum();
         assert!(self.vm().mapped_units() as u64 >= live + cached.1);

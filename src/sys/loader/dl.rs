@@ -5,7 +5,7 @@
 
 use std::ffi::{c_int, c_void, CStr};
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+use std::sync::atomic::{AtomicPtr, Ordering::Acquire, Ordering::Release};
 
 use crate::loader::objects;
 
