@@ -1,2 +1,2 @@
 #![no_main]
-libfuzzer_sys::fuzz_target!(|input: &[u8]| flarena_shared::fuzz::marker(input));
+libfuzzer_sys::fuzz_target!(|input: &[u8]| flarena_shared::testing::fuzz::marker(input));

@@ -6,14 +6,10 @@
 //! from the first `malloc` of a process do not allocate: `settings`, `malloc_conf`, `role`,
 //! `defaults`, `huge_pages`, `cgroup`.
 
-#[cfg(test)]
-mod any_input_tests;
 pub mod backoff;
 pub mod cgroup;
 pub mod defaults;
 pub mod fnv;
-#[cfg(any(test, feature = "testing"))]
-pub mod fuzz;
 pub mod huge_pages;
 pub mod kernel_path;
 pub mod malloc_conf;
@@ -26,6 +22,8 @@ pub mod settings;
 pub mod sites;
 pub mod stages;
 pub mod system_error;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 mod values;
 
 /// The version of the library, the command and the Python package.

@@ -1,7 +1,7 @@
 //! Properties of any settings, option string and log line, and the fuzz targets that check them.
 
 #[cfg(test)]
-#[path = "../../fuzz/corpus.rs"]
+#[path = "../../../fuzz/corpus.rs"]
 mod corpus;
 
 use crate::malloc_conf::{merge, pairs, Fault};

@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 
-use crate::fuzz::{any_environment, any_line, any_option_string};
+use crate::testing::fuzz::{any_environment, any_line, any_option_string};
 use crate::{role, settings};
 
 const WORDS: &[&str] = &[
