@@ -18,6 +18,8 @@ macro_rules! export {
     ($($name:ident($($argument:ident: $type:ty),*) $(-> $result:ty)? = $target:path;)*) => {$(
         #[unsafe(no_mangle)]
         unsafe extern "C" fn $name($($argument: $type),*) $(-> $result)? {
+            // Some targets are safe.
+            #[allow(unused_unsafe)]
             // SAFETY: the caller keeps the contract of the standard; the target's contract is the same.
             unsafe { $target($($argument),*) }
         }
@@ -58,6 +60,7 @@ export! {
 // glibc
 export! {
     malloc_usable_size(ptr: Ptr) -> usize = heap::usable_size;
+    malloc_trim(pad: usize) -> c_int = trim::malloc_trim;
     mallopt(parameter: c_int, value: c_int) -> c_int = statistics::mallopt;
     mallinfo() -> Mallinfo = statistics::mallinfo;
     mallinfo2() -> Mallinfo2 = statistics::mallinfo2;
@@ -82,11 +85,6 @@ export! {
 // POSIX: waits until the governor uses no library
 export! {
     dlclose(handle: Ptr) -> c_int = closing::dlclose;
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn malloc_trim(pad: usize) -> c_int {
-    trim::malloc_trim(pad)
 }
 
 // Linux: observed and passed on
@@ -154,51 +152,13 @@ export! {
     flarena_on_collection(phase: Ptr, info: Ptr) = garbage::on_collection;
     flarena_sites(request: *const c_char, buffer: *mut c_char, len: usize) -> c_int = sites::ask;
     flarena_stats_json(buffer: *mut c_char, len: usize) -> c_int = stats::stats_json;
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn flarena_trim() -> c_int {
-    trim::trim()
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn flarena_large_live_bytes() -> usize {
-    garbage::large_live_bytes()
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn flarena_collections() -> c_int {
-    garbage::prepare()
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn flarena_stage_collection(step: c_int) -> c_int {
-    garbage::stage_collection(step)
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn flarena_note_pools(arrow_bytes: usize, pinned_bytes: usize) {
-    python_pools::ARROW.note(arrow_bytes);
-    python_pools::PINNED.note(pinned_bytes);
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn flarena_note_gpu(allocated_bytes: usize, reserved_bytes: usize) {
-    python_pools::GPU_ALLOCATED.note(allocated_bytes);
-    python_pools::GPU_RESERVED.note(reserved_bytes);
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn flarena_note_trainer() {
-    identity::note_trainer()
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn flarena_allocator() -> *const c_char {
-    stats::allocator()
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn flarena_version() -> *const c_char {
-    stats::version()
+    flarena_trim() -> c_int = trim::trim;
+    flarena_large_live_bytes() -> usize = garbage::large_live_bytes;
+    flarena_collections() -> c_int = garbage::prepare;
+    flarena_stage_collection(step: c_int) -> c_int = garbage::stage_collection;
+    flarena_note_pools(arrow_bytes: usize, pinned_bytes: usize) = python_pools::note;
+    flarena_note_gpu(allocated_bytes: usize, reserved_bytes: usize) = python_pools::note_gpu;
+    flarena_note_trainer() = identity::note_trainer;
+    flarena_allocator() -> *const c_char = stats::allocator;
+    flarena_version() -> *const c_char = stats::version;
 }

@@ -21,8 +21,6 @@ use flarena_sys::thread::{self, helper};
 
 mod originals;
 
-use originals::Originals;
-
 /// `Py_file_input`: the text consists of statements.
 const STATEMENTS: c_int = 257;
 /// The oldest generation. Its collection includes all others.
@@ -131,41 +129,79 @@ impl MainThreadRequest {
     }
 }
 
-/// The functions of Python that are used. Every version from 3.9 exports them.
-struct Api {
-    is_initialized: unsafe extern "C" fn() -> c_int,
-    version: unsafe extern "C" fn() -> *const c_char,
-    add_pending_call: unsafe extern "C" fn(extern "C" fn(Object) -> c_int, Object) -> c_int,
-    this_interpreter: unsafe extern "C" fn() -> Object,
-    main_interpreter: unsafe extern "C" fn() -> Object,
-    is_finalizing: unsafe extern "C" fn() -> c_int,
-    frame: unsafe extern "C" fn() -> Object,
-    interpreter_dict: unsafe extern "C" fn(Object) -> Object,
-    set_item: unsafe extern "C" fn(Object, *const c_char, Object) -> c_int,
-    item: unsafe extern "C" fn(Object, *const c_char) -> Object,
-    compile: unsafe extern "C" fn(*const c_char, *const c_char, c_int) -> Object,
-    evaluate: unsafe extern "C" fn(Object, Object, Object) -> Object,
-    call: unsafe extern "C" fn(Object, ...) -> Object,
-    new_number: unsafe extern "C" fn(usize) -> Object,
-    is_true: unsafe extern "C" fn(Object) -> c_int,
-    modules: unsafe extern "C" fn() -> Object,
-    release: unsafe extern "C" fn(Object),
-    clear_error: unsafe extern "C" fn(),
-    error: unsafe extern "C" fn() -> Object,
-    restore: unsafe extern "C" fn(Object, Object, Object),
-    is_kind: unsafe extern "C" fn(Object, Object) -> c_int,
-    type_of: unsafe extern "C" fn(Object) -> Object,
-    traceback_of: unsafe extern "C" fn(Object) -> Object,
-    exception: Object,
-    base_exception: Object,
-    thread: unsafe extern "C" fn() -> Object,
-    /// Both are from Python 3.11.
-    enter_tracing: Option<unsafe extern "C" fn(Object)>,
-    leave_tracing: Option<unsafe extern "C" fn(Object)>,
-    compare: unsafe extern "C" fn(Object, *const c_char) -> c_int,
-    number: unsafe extern "C" fn(Object) -> c_long,
-    originals: Originals,
+/// Defines the functions of Python that are used: each with the type and the name in Python's headers. `others` are what
+/// is not one function that every version exports.
+macro_rules! api {
+    ($library:ident => {
+        functions { $($function:ident: $function_type:ty = $name:literal;)* }
+        others { $($other:ident: $other_type:ty = $value:expr;)* }
+    }) => {
+        struct Api {
+            $($function: $function_type,)*
+            $($other: $other_type,)*
+        }
+
+        impl Api {
+            fn of($library: &Reference) -> Option<Api> {
+                // SAFETY: each field has the type that Python's headers declare for the function.
+                unsafe {
+                    Some(Api {
+                        $($function: $library.function($name)?,)*
+                        $($other: $value,)*
+                    })
+                }
+            }
+        }
+    };
 }
+
+api! { library => {
+    functions {
+        is_initialized: unsafe extern "C" fn() -> c_int = c"Py_IsInitialized";
+        version: unsafe extern "C" fn() -> *const c_char = c"Py_GetVersion";
+        add_pending_call: unsafe extern "C" fn(extern "C" fn(Object) -> c_int, Object) -> c_int = c"Py_AddPendingCall";
+        this_interpreter: unsafe extern "C" fn() -> Object = c"PyInterpreterState_Get";
+        main_interpreter: unsafe extern "C" fn() -> Object = c"PyInterpreterState_Main";
+        interpreter_dict: unsafe extern "C" fn(Object) -> Object = c"PyInterpreterState_GetDict";
+        frame: unsafe extern "C" fn() -> Object = c"PyEval_GetFrame";
+        thread: unsafe extern "C" fn() -> Object = c"PyThreadState_Get";
+        compile: unsafe extern "C" fn(*const c_char, *const c_char, c_int) -> Object = c"Py_CompileString";
+        evaluate: unsafe extern "C" fn(Object, Object, Object) -> Object = c"PyEval_EvalCode";
+        call: unsafe extern "C" fn(Object, ...) -> Object = c"PyObject_CallFunctionObjArgs";
+        release: unsafe extern "C" fn(Object) = c"Py_DecRef";
+        is_true: unsafe extern "C" fn(Object) -> c_int = c"PyObject_IsTrue";
+        attribute: unsafe extern "C" fn(Object, *const c_char) -> Object = c"PyObject_GetAttrString";
+        type_of: unsafe extern "C" fn(Object) -> Object = c"PyObject_Type";
+        new_number: unsafe extern "C" fn(usize) -> Object = c"PyLong_FromSize_t";
+        number: unsafe extern "C" fn(Object) -> c_long = c"PyLong_AsLong";
+        new_text: unsafe extern "C" fn(*const c_char) -> Object = c"PyUnicode_FromString";
+        compare: unsafe extern "C" fn(Object, *const c_char) -> c_int = c"PyUnicode_CompareWithASCIIString";
+        new_dict: unsafe extern "C" fn() -> Object = c"PyDict_New";
+        item: unsafe extern "C" fn(Object, *const c_char) -> Object = c"PyDict_GetItemString";
+        set_item: unsafe extern "C" fn(Object, *const c_char, Object) -> c_int = c"PyDict_SetItemString";
+        modules: unsafe extern "C" fn() -> Object = c"PyImport_GetModuleDict";
+        new_module: unsafe extern "C" fn(*const c_char) -> Object = c"PyModule_New";
+        module_dict: unsafe extern "C" fn(Object) -> Object = c"PyModule_GetDict";
+        definition: unsafe extern "C" fn(Object) -> *const c_void = c"PyModule_GetDef";
+        new_function: unsafe extern "C" fn(*const originals::Method, Object, Object) -> Object = c"PyCFunction_NewEx";
+        error: unsafe extern "C" fn() -> Object = c"PyErr_Occurred";
+        clear_error: unsafe extern "C" fn() = c"PyErr_Clear";
+        restore: unsafe extern "C" fn(Object, Object, Object) = c"PyErr_Restore";
+        is_kind: unsafe extern "C" fn(Object, Object) -> c_int = c"PyErr_GivenExceptionMatches";
+        traceback_of: unsafe extern "C" fn(Object) -> Object = c"PyException_GetTraceback";
+    }
+    others {
+        // Public from Python 3.13 on.
+        is_finalizing: unsafe extern "C" fn() -> c_int =
+            library.function(c"Py_IsFinalizing").or_else(|| library.function(c"_Py_IsFinalizing"))?;
+        // Both are from Python 3.11.
+        enter_tracing: Option<unsafe extern "C" fn(Object)> = library.function(c"PyThreadState_EnterTracing");
+        leave_tracing: Option<unsafe extern "C" fn(Object)> = library.function(c"PyThreadState_LeaveTracing");
+        exception: Object = class_in(library, c"PyExc_Exception")?;
+        base_exception: Object = class_in(library, c"PyExc_BaseException")?;
+        types: Vec<(&'static CStr, Object)> = originals::types_in(library)?;
+    }
+}}
 
 /// The Python of this process, kept loaded.
 struct Python {
@@ -202,17 +238,9 @@ impl Python {
     }
 }
 
-/// The functions for [`full_collection_begins`], which is called often.
-#[derive(Clone, Copy)]
-struct ForCallback {
-    item: unsafe extern "C" fn(Object, *const c_char) -> Object,
-    compare: unsafe extern "C" fn(Object, *const c_char) -> c_int,
-    number: unsafe extern "C" fn(Object) -> c_long,
-}
-
 /// Null, or a box that is never freed. Used in calls from the Python for which `prepare_callback` was
 /// called last.
-static FOR_CALLBACK: AtomicPtr<ForCallback> = AtomicPtr::new(ptr::null_mut());
+static FOR_CALLBACK: AtomicPtr<Api> = AtomicPtr::new(ptr::null_mut());
 
 /// Called by the Python package before it adds the function to `gc.callbacks`. False if the process
 /// has no Python, or several.
@@ -220,25 +248,13 @@ pub fn prepare_callback() -> bool {
     let Some(Python { api, _library }) = Python::running() else {
         return false;
     };
-    let Api {
-        item,
-        compare,
-        number,
-        ..
-    } = api;
-    let is_known = for_callback().is_some_and(|known| ptr::fn_addr_eq(known.item, item));
-    if !is_known {
-        let found = ForCallback {
-            item,
-            compare,
-            number,
-        };
-        FOR_CALLBACK.store(Box::into_raw(Box::new(found)), Release);
+    if !for_callback().is_some_and(|known| ptr::fn_addr_eq(known.item, api.item)) {
+        FOR_CALLBACK.store(Box::into_raw(Box::new(api)), Release);
     }
     true
 }
 
-fn for_callback() -> Option<&'static ForCallback> {
+fn for_callback() -> Option<&'static Api> {
     // SAFETY: null, or a box that `prepare_callback` published, which is never freed or changed.
     unsafe { FOR_CALLBACK.load(Acquire).as_ref() }
 }
@@ -337,48 +353,6 @@ fn class_in(library: &Reference, variable: &CStr) -> Option<Object> {
 }
 
 impl Api {
-    fn of(library: &Reference) -> Option<Api> {
-        // SAFETY: each field has the type that Python's headers declare for the function.
-        unsafe {
-            Some(Api {
-                is_initialized: library.function(c"Py_IsInitialized")?,
-                version: library.function(c"Py_GetVersion")?,
-                add_pending_call: library.function(PENDING)?,
-                this_interpreter: library.function(c"PyInterpreterState_Get")?,
-                main_interpreter: library.function(c"PyInterpreterState_Main")?,
-                // Public from Python 3.13 on.
-                is_finalizing: library
-                    .function(c"Py_IsFinalizing")
-                    .or_else(|| library.function(c"_Py_IsFinalizing"))?,
-                frame: library.function(c"PyEval_GetFrame")?,
-                interpreter_dict: library.function(c"PyInterpreterState_GetDict")?,
-                set_item: library.function(c"PyDict_SetItemString")?,
-                item: library.function(c"PyDict_GetItemString")?,
-                compile: library.function(c"Py_CompileString")?,
-                evaluate: library.function(c"PyEval_EvalCode")?,
-                call: library.function(c"PyObject_CallFunctionObjArgs")?,
-                new_number: library.function(c"PyLong_FromSize_t")?,
-                is_true: library.function(c"PyObject_IsTrue")?,
-                modules: library.function(c"PyImport_GetModuleDict")?,
-                release: library.function(c"Py_DecRef")?,
-                clear_error: library.function(c"PyErr_Clear")?,
-                error: library.function(c"PyErr_Occurred")?,
-                restore: library.function(c"PyErr_Restore")?,
-                is_kind: library.function(c"PyErr_GivenExceptionMatches")?,
-                type_of: library.function(c"PyObject_Type")?,
-                traceback_of: library.function(c"PyException_GetTraceback")?,
-                exception: class_in(library, c"PyExc_Exception")?,
-                base_exception: class_in(library, c"PyExc_BaseException")?,
-                thread: library.function(c"PyThreadState_Get")?,
-                enter_tracing: library.function(c"PyThreadState_EnterTracing"),
-                leave_tracing: library.function(c"PyThreadState_LeaveTracing"),
-                compare: library.function(c"PyUnicode_CompareWithASCIIString")?,
-                number: library.function(c"PyLong_AsLong")?,
-                originals: Originals::of(library)?,
-            })
-        }
-    }
-
     /// # Safety
     /// Python's lock is held.
     unsafe fn run(&self, function: &Function, argument: usize) -> Ran {
@@ -459,7 +433,7 @@ impl Api {
             if !known.is_null() {
                 return Some(known);
             }
-            let names = self.originals.namespace()?;
+            let names = self.namespace()?;
             let is_kept = self.define(BASE, names).is_some()
                 && (self.set_item)(kept, KEY.as_ptr(), names) == 0;
             (self.release)(names);

@@ -33,6 +33,18 @@ impl Pool {
     }
 }
 
+/// The body of `flarena_note_pools`.
+pub fn note(arrow_bytes: usize, pinned_bytes: usize) {
+    ARROW.note(arrow_bytes);
+    PINNED.note(pinned_bytes);
+}
+
+/// The body of `flarena_note_gpu`.
+pub fn note_gpu(allocated_bytes: usize, reserved_bytes: usize) {
+    GPU_ALLOCATED.note(allocated_bytes);
+    GPU_RESERVED.note(reserved_bytes);
+}
+
 /// The memory of a device belongs to the parent alone.
 pub fn after_fork_in_child() {
     for pool in [&PINNED, &GPU_ALLOCATED, &GPU_RESERVED] {

@@ -6,9 +6,9 @@
 //! the table of its functions (`PyModuleDef`), which Python code cannot change. So the texts get new
 //! function objects, made from these tables, and an `__import__` that knows only them.
 
-use std::ffi::{c_char, c_int, c_long, c_void, CStr};
+use std::ffi::{c_char, c_int, c_void, CStr};
 
-use super::{class_in, Object};
+use super::{class_in, Api, Object};
 use flarena_sys::loader::reference::Reference;
 
 /// A module of the interpreter.
@@ -64,7 +64,7 @@ const EXCEPTIONS: [(&CStr, &CStr); 4] = [
 
 /// `PyMethodDef`
 #[repr(C)]
-struct Method {
+pub struct Method {
     name: *const c_char,
     call: *const c_void,
     flags: c_int,
@@ -84,26 +84,8 @@ struct Definition {
     methods: *const Method,
 }
 
-/// The functions of Python that make the namespace, and its types.
-pub struct Originals {
-    modules: unsafe extern "C" fn() -> Object,
-    item: unsafe extern "C" fn(Object, *const c_char) -> Object,
-    set_item: unsafe extern "C" fn(Object, *const c_char, Object) -> c_int,
-    definition: unsafe extern "C" fn(Object) -> *const c_void,
-    new_function: unsafe extern "C" fn(*const Method, Object, Object) -> Object,
-    new_module: unsafe extern "C" fn(*const c_char) -> Object,
-    module_dict: unsafe extern "C" fn(Object) -> Object,
-    new_dict: unsafe extern "C" fn() -> Object,
-    text: unsafe extern "C" fn(*const c_char) -> Object,
-    call: unsafe extern "C" fn(Object, ...) -> Object,
-    release: unsafe extern "C" fn(Object),
-    attribute: unsafe extern "C" fn(Object, *const c_char) -> Object,
-    number: unsafe extern "C" fn(Object) -> c_long,
-    types: Vec<(&'static CStr, Object)>,
-}
-
 /// An object that is released when this value is dropped, with Python's lock held.
-struct Owned<'a>(Object, &'a Originals);
+struct Owned<'a>(Object, &'a Api);
 
 impl Drop for Owned<'_> {
     fn drop(&mut self) {
@@ -112,41 +94,22 @@ impl Drop for Owned<'_> {
     }
 }
 
-impl Originals {
-    pub fn of(library: &Reference) -> Option<Originals> {
-        let type_at =
-            |symbol| Some(library.address_of(symbol).cast_mut()).filter(|at| !at.is_null());
-        let types = TYPES.map(|(name, symbol)| Some((name, type_at(symbol)?)));
-        let exceptions = EXCEPTIONS.map(|(name, symbol)| Some((name, class_in(library, symbol)?)));
-        let types = types.into_iter().chain(exceptions);
-        // SAFETY: each field has the type that Python's headers declare for the function.
-        unsafe {
-            Some(Originals {
-                modules: library.function(c"PyImport_GetModuleDict")?,
-                item: library.function(c"PyDict_GetItemString")?,
-                set_item: library.function(c"PyDict_SetItemString")?,
-                definition: library.function(c"PyModule_GetDef")?,
-                new_function: library.function(c"PyCFunction_NewEx")?,
-                new_module: library.function(c"PyModule_New")?,
-                module_dict: library.function(c"PyModule_GetDict")?,
-                new_dict: library.function(c"PyDict_New")?,
-                text: library.function(c"PyUnicode_FromString")?,
-                call: library.function(c"PyObject_CallFunctionObjArgs")?,
-                release: library.function(c"Py_DecRef")?,
-                attribute: library.function(c"PyObject_GetAttrString")?,
-                number: library.function(c"PyLong_AsLong")?,
-                types: types.collect::<Option<_>>()?,
-            })
-        }
-    }
+/// The types that the texts use, by name.
+pub fn types_in(library: &Reference) -> Option<Vec<(&'static CStr, Object)>> {
+    let type_at = |symbol| Some(library.address_of(symbol).cast_mut()).filter(|at| !at.is_null());
+    let types = TYPES.map(|(name, symbol)| Some((name, type_at(symbol)?)));
+    let exceptions = EXCEPTIONS.map(|(name, symbol)| Some((name, class_in(library, symbol)?)));
+    types.into_iter().chain(exceptions).collect()
+}
 
+impl Api {
     /// A new namespace, owned by the caller. It has the originals as `__builtins__`, and under
     /// `originals` the modules by name. `None` sets an exception, or one of these modules is not the
     /// interpreter's.
     ///
     /// # Safety
     /// Python's lock is held.
-    pub unsafe fn namespace(&self) -> Option<Object> {
+    pub(super) unsafe fn namespace(&self) -> Option<Object> {
         // SAFETY: Python's lock is held. Objects are dicts and modules as the functions require; `Owned`
         // releases the new references, and the others are borrowed from objects that live here.
         unsafe {
@@ -229,7 +192,7 @@ impl Originals {
         // specification for its name only.
         unsafe {
             let specification = self.owned((self.new_module)(name.as_ptr()))?;
-            let text = self.owned((self.text)(name.as_ptr()))?;
+            let text = self.owned((self.new_text)(name.as_ptr()))?;
             self.set((self.module_dict)(specification.0), c"name", text.0)?;
             let create = (self.item)(importer, c"create_builtin".as_ptr());
             let execute = (self.item)(importer, c"exec_builtin".as_ptr());
