@@ -79,31 +79,29 @@ pub unsafe fn sallocx(ptr: *const c_void, _flags: c_int) -> usize {
 /// # Safety
 /// As jemalloc's dallocx.
 pub unsafe fn dallocx(ptr: *mut c_void, flags: c_int) {
-    if heap::free_large(ptr) {
-        return;
-    }
-    if !choose::is_jemalloc() {
-        // SAFETY: the block is not the recycler's, so it is live in the backend by dallocx's contract.
-        return unsafe { backend::free(ptr) };
-    }
-    let _ = sites::forget_heap_block(ptr.cast());
-    // SAFETY: the block is not the recycler's, so it is live in jemalloc by dallocx's contract.
-    unsafe { je::dallocx(ptr, flags) }
+    // SAFETY: the block is live by dallocx's contract.
+    unsafe { free_by(ptr, || je::dallocx(ptr, flags)) }
 }
 
 /// # Safety
 /// As jemalloc's sdallocx.
 pub unsafe fn sdallocx(ptr: *mut c_void, size: usize, flags: c_int) {
+    // SAFETY: the block is live by sdallocx's contract, and has this size if it is jemalloc's.
+    unsafe { free_by(ptr, || je::sdallocx(ptr, size, flags)) }
+}
+
+/// # Safety
+/// The block is live, and `free` frees it in jemalloc.
+unsafe fn free_by(ptr: *mut c_void, free: impl FnOnce()) {
     if heap::free_large(ptr) {
         return;
     }
     if !choose::is_jemalloc() {
-        // SAFETY: the block is not the recycler's, so it is live in the backend by sdallocx's contract.
+        // SAFETY: the block is not the recycler's, so it is live in the backend by this function's contract.
         return unsafe { backend::free(ptr) };
     }
     let _ = sites::forget_heap_block(ptr.cast());
-    // SAFETY: the block is not the recycler's, so by sdallocx's contract it is live in jemalloc, with this size.
-    unsafe { je::sdallocx(ptr, size, flags) }
+    free();
 }
 
 /// # Safety

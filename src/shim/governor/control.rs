@@ -6,11 +6,13 @@
 //! waits for one. Only the governor's thread changes the state here.
 
 use std::ffi::c_int;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use flarena_shared::backoff::Backoff;
 use flarena_shared::VERSION;
+use rustix::event::{self, PollFd, PollFlags, Timespec};
+use rustix::fd::{AsRawFd, OwnedFd};
+use rustix::net::{self, SendFlags};
 use serde_json::{json, Value};
 
 use super::{descriptors, python, reclaim};
@@ -69,7 +71,9 @@ impl Listener {
         let Some(socket) = &self.socket else { return };
         let mut unauthorized_peers = 0;
         for _ in 0..CLIENTS_AT_ONCE {
-            let Some(client) = accept(socket) else { break };
+            let Ok(client) = net::accept_with(socket, channel::SOCKET_FLAGS) else {
+                break;
+            };
             if is_authorized(&client) {
                 answer(&client);
             } else {
@@ -121,22 +125,9 @@ impl AcceptBackoff {
 
 fn listen() -> Option<OwnedFd> {
     let socket = channel::socket()?;
-    let (fd, (address, len)) = (socket.as_raw_fd(), channel::address());
-    // SAFETY: the address has `len` bytes.
-    let is_listening = unsafe {
-        libc::bind(fd, (&raw const address).cast(), len) == 0
-            && libc::listen(fd, CLIENTS_AT_ONCE as c_int) == 0
-    };
-    is_listening.then_some(socket)
-}
-
-fn accept(listener: &OwnedFd) -> Option<OwnedFd> {
-    let null = std::ptr::null_mut;
-    let flags = channel::SOCKET_FLAGS;
-    // SAFETY: with null pointers the kernel writes no address.
-    let fd = unsafe { libc::accept4(listener.as_raw_fd(), null(), null().cast(), flags) };
-    // SAFETY: the call opened the descriptor, and nothing else owns it.
-    (fd >= 0).then(|| unsafe { OwnedFd::from_raw_fd(fd) })
+    net::bind(&socket, &channel::address()?).ok()?;
+    net::listen(&socket, CLIENTS_AT_ONCE as c_int).ok()?;
+    Some(socket)
 }
 
 /// True for the process's own user and root, by the kernel's report.
@@ -148,6 +139,7 @@ fn is_authorized(client: &OwnedFd) -> bool {
     (uid == 0 || uid == own) && !is_ambiguous(uid)
 }
 
+/// Not by rustix, whose type for the pid of a peer excludes 0: a process outside this pid namespace has none.
 fn uid_of(client: &OwnedFd) -> Option<u32> {
     let mut peer = libc::ucred {
         pid: 0,
@@ -302,23 +294,18 @@ fn read_line<'b>(client: &OwnedFd, buffer: &'b mut [u8; REQUEST_MAX_BYTES]) -> O
         if let Some(end) = buffer[..len].iter().position(|&b| b == b'\n') {
             return Some(&buffer[..end]);
         }
-        if len == buffer.len() || !wait_for(client, libc::POLLIN, deadline) {
+        if len == buffer.len() || !wait_for(client, PollFlags::IN, deadline) {
             return None;
         }
-        let rest = &mut buffer[len..];
-        // SAFETY: the pointer and the length are those of a live slice.
-        let n = unsafe { libc::read(client.as_raw_fd(), rest.as_mut_ptr().cast(), rest.len()) };
-        len += usize::try_from(n).ok().filter(|&n| n > 0)?;
+        let read = rustix::io::read(client, &mut buffer[len..]);
+        len += read.ok().filter(|&n| n > 0)?;
     }
 }
 
 fn write_all(client: &OwnedFd, mut rest: &[u8]) {
     let deadline = Instant::now() + CLIENT_TIMEOUT;
-    while !rest.is_empty() && wait_for(client, libc::POLLOUT, deadline) {
-        let (fd, flags) = (client.as_raw_fd(), libc::MSG_NOSIGNAL);
-        // SAFETY: the pointer and the length are those of a live slice.
-        let n = unsafe { libc::send(fd, rest.as_ptr().cast(), rest.len(), flags) };
-        match usize::try_from(n) {
+    while !rest.is_empty() && wait_for(client, PollFlags::OUT, deadline) {
+        match net::send(client, rest, SendFlags::NOSIGNAL) {
             Ok(n) if n > 0 => rest = &rest[n..],
             _ => return,
         }
@@ -327,39 +314,33 @@ fn write_all(client: &OwnedFd, mut rest: &[u8]) {
 
 /// False if the client is not ready before the deadline, or has disconnected, and once the governor is
 /// to end.
-fn wait_for(client: &OwnedFd, events: libc::c_short, deadline: Instant) -> bool {
+fn wait_for(client: &OwnedFd, events: PollFlags, deadline: Instant) -> bool {
     if launch::is_ending() {
         return false;
     }
-    let mut poll = libc::pollfd {
-        fd: client.as_raw_fd(),
-        events,
-        revents: 0,
-    };
-    let left = deadline.saturating_duration_since(Instant::now());
-    let timeout = left.as_millis() as c_int;
-    // SAFETY: the pointer is to one live entry.
-    let ready = helper::wait_outside_work(|| unsafe { libc::poll(&mut poll, 1, timeout) });
-    ready == 1 && poll.revents & events != 0
+    let mut polled = [PollFd::new(client, events)];
+    let left = Timespec::try_from(deadline.saturating_duration_since(Instant::now())).ok();
+    let ready = helper::wait_outside_work(|| event::poll(&mut polled, left.as_ref()));
+    ready == Ok(1) && polled[0].revents().contains(events)
 }
 
 #[cfg(test)]
 pub mod tests {
-    use std::io::Write;
-    use std::os::unix::net::UnixStream;
-
     use proptest::prelude::*;
+    use rustix::net::{AddressFamily, SocketFlags, SocketType};
 
     use super::*;
 
     /// For the fuzzer: a client sends these bytes and disconnects.
     pub fn any_request(input: &[u8]) {
-        let (client, mut peer) = UnixStream::pair().expect("the system has sockets");
-        peer.write_all(input)
-            .expect("the input fits into the socket");
+        let (family, kind) = (AddressFamily::UNIX, SocketType::STREAM);
+        let pair = net::socketpair(family, kind, SocketFlags::empty(), None);
+        let (client, peer) = pair.expect("the system has sockets");
+        let written = rustix::io::write(&peer, input);
+        assert_eq!(written, Ok(input.len()), "the input fits into the socket");
         drop(peer);
         let mut buffer = [0; REQUEST_MAX_BYTES];
-        let read = read_line(&client.into(), &mut buffer);
+        let read = read_line(&client, &mut buffer);
         let line = input.split(|&byte| byte == b'\n').next();
         let complete = line.filter(|line| line.len() < input.len().min(REQUEST_MAX_BYTES));
         assert_eq!(read, complete);

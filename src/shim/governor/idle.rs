@@ -52,7 +52,7 @@ struct Trim {
     cpu: Duration,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Advice {
     /// Let the backend return the pages that its own decay says are due.
     pub decay_backend: bool,
@@ -82,11 +82,8 @@ impl Idle {
             self.idle_since = None;
             self.worked_since_trim = true;
             return Advice {
-                decay_backend: false,
-                trim_backend: false,
-                is_quiet: false,
-                idle_for: Duration::ZERO,
                 pause: CHECK_INTERVAL,
+                ..Advice::default()
             };
         }
         let since = *self.idle_since.get_or_insert(now);

@@ -6,14 +6,13 @@
 
 use std::ffi::c_int;
 use std::fmt::{self, Write};
-use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicU8, Ordering::Relaxed};
 
 use flarena_shared::settings::LogLevel;
+use rustix::event::{self, PollFd, PollFlags, Timespec};
 use rustix::fd::BorrowedFd;
 use rustix::fs::{FileType, OFlags};
 
-use flarena_sys::errno::SavedErrno;
 use flarena_sys::io::quiet_write;
 use flarena_sys::{seccomp, thread::helper};
 
@@ -127,29 +126,16 @@ fn await_stderr() -> bool {
 }
 
 /// Not libc's `poll`, which is a cancellation point. A signal ends the wait.
-fn is_stderr_ready(seconds: libc::time_t) -> bool {
-    let _errno = SavedErrno::save();
-    let mut stderr = libc::pollfd {
-        fd: libc::STDERR_FILENO,
-        events: libc::POLLOUT,
-        revents: 0,
-    };
-    let time_limit = libc::timespec {
+fn is_stderr_ready(seconds: i64) -> bool {
+    let mut stderr = [PollFd::from_borrowed_fd(
+        standard(libc::STDERR_FILENO),
+        PollFlags::OUT,
+    )];
+    let time_limit = Timespec {
         tv_sec: seconds,
         tv_nsec: 0,
     };
-    let no_mask = ptr::null::<libc::sigset_t>();
-    // SAFETY: the pointers are to live locals, or null.
-    unsafe {
-        libc::syscall(
-            libc::SYS_ppoll,
-            &raw mut stderr,
-            1,
-            &raw const time_limit,
-            no_mask,
-            0,
-        ) > 0
-    }
+    event::poll(&mut stderr, Some(&time_limit)).is_ok_and(|ready| ready > 0)
 }
 
 /// A value from the user, made safe for a terminal and cut to a readable length.

@@ -64,15 +64,16 @@ pub fn stop_decay() {
         unsafe { je::mallctlnametomib(of_arena.as_ptr(), key.as_mut_ptr(), &mut len) };
         for arena in 0..arenas as usize {
             key[1] = arena;
+            let (none, new) = (ptr::null_mut(), (&raw mut value).cast());
             // SAFETY: the key has `len` parts, and the value the type of the key. jemalloc refuses an arena that does
             // not exist yet.
             unsafe {
                 je::mallctlbymib(
                     key.as_ptr(),
                     len,
+                    none,
                     ptr::null_mut(),
-                    ptr::null_mut(),
-                    (&raw mut value).cast(),
+                    new,
                     size_of::<isize>(),
                 )
             };
@@ -111,16 +112,9 @@ pub fn option(name: &str) -> Option<String> {
 fn read<T: Copy + Default>(name: &CStr) -> Option<T> {
     let mut value = T::default();
     let mut len = size_of::<T>();
+    let (old, old_len) = ((&raw mut value).cast(), &raw mut len);
     // SAFETY: the name is NUL-terminated. jemalloc writes a T, the type of the key, and never more than `len` bytes.
-    let error = unsafe {
-        je::mallctl(
-            name.as_ptr(),
-            (&raw mut value).cast(),
-            &mut len,
-            ptr::null_mut(),
-            0,
-        )
-    };
+    let error = unsafe { je::mallctl(name.as_ptr(), old, old_len, ptr::null_mut(), 0) };
     (error == 0).then_some(value)
 }
 
@@ -140,16 +134,9 @@ impl<T: Copy + Default> Value<T> {
 
     /// False if jemalloc refuses the value.
     pub fn write(&self, mut value: T) -> bool {
+        let (none, new) = (ptr::null_mut(), (&raw mut value).cast());
         // SAFETY: the name is NUL-terminated; mallctl reads a T, and compares the length.
-        unsafe {
-            je::mallctl(
-                self.0.as_ptr(),
-                ptr::null_mut(),
-                ptr::null_mut(),
-                (&raw mut value).cast(),
-                size_of::<T>(),
-            ) == 0
-        }
+        unsafe { je::mallctl(self.0.as_ptr(), none, ptr::null_mut(), new, size_of::<T>()) == 0 }
     }
 }
 
@@ -161,15 +148,8 @@ impl Text {
 
 impl Command {
     pub fn run(&self) {
+        let none = ptr::null_mut();
         // SAFETY: the name is NUL-terminated, and a command has no value.
-        unsafe {
-            je::mallctl(
-                self.0.as_ptr(),
-                ptr::null_mut(),
-                ptr::null_mut(),
-                ptr::null_mut(),
-                0,
-            )
-        };
+        unsafe { je::mallctl(self.0.as_ptr(), none, ptr::null_mut(), none, 0) };
     }
 }
