@@ -144,7 +144,10 @@ pub fn end() -> bool {
         return true;
     }
     run_without_governor();
-    state == ABSENT || end_thread()
+    state == ABSENT || {
+        ask_to_end();
+        helper::await_end(Patience::Long)
+    }
 }
 
 /// Ends the governor as `end` does, but the next call that needs one starts another. False if it has not ended
@@ -159,12 +162,6 @@ pub fn end_until_next_start(patience: Patience) -> bool {
         Patience::Short if !is_first => Patience::None,
         patience => patience,
     })
-}
-
-/// False if the thread has not ended in time.
-fn end_thread() -> bool {
-    ask_to_end();
-    helper::await_end(Patience::Long)
 }
 
 fn ask_to_end() {

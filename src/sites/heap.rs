@@ -20,23 +20,49 @@ const TAKEN: usize = 1;
 
 static TABLE: Table<BUCKETS> = Table::new();
 
+/// A live block that is recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HeapBlock {
+pub struct Block {
     pub start: usize,
     pub bytes: usize,
-    pub origin: u64,
-    /// False for a large block.
+    pub origin: Origin,
+    /// Small: chosen at random, and stands for others.
     pub is_sample: bool,
 }
 
+pub const NO_ROUND: i32 = -1;
+
+/// The site and the round of an allocation. The recycler keeps it as one word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// 0: allocated before sites were on, or the table is full.
+    pub site: u32,
+    pub round: Option<i32>,
+}
+
+impl Origin {
+    pub fn to_word(self) -> u64 {
+        let round = self.round.unwrap_or(NO_ROUND) as u32;
+        u64::from(self.site) << 32 | u64::from(round.wrapping_add(1))
+    }
+
+    pub fn from_word(word: u64) -> Origin {
+        let round = (word as u32).wrapping_sub(1) as i32;
+        Origin {
+            site: (word >> 32) as u32,
+            round: (round >= 0).then_some(round),
+        }
+    }
+}
+
 /// Called by the owner of a block that the backend has just allocated.
-pub fn keep(block: HeapBlock) {
+pub fn keep(block: Block) {
     TABLE.keep(block);
 }
 
 /// Called by the owner before the backend frees the block. Returns the record.
 #[inline]
-pub fn forget(start: usize) -> Option<HeapBlock> {
+pub fn forget(start: usize) -> Option<Block> {
     TABLE.forget(start)
 }
 
@@ -51,9 +77,9 @@ pub fn lost() -> usize {
     TABLE.lost.load(Relaxed)
 }
 
-/// For reports: allocates. Blocks that are allocated or freed meanwhile may be missing.
-pub fn live_blocks() -> Vec<HeapBlock> {
-    TABLE.blocks().collect()
+/// Blocks that are allocated or freed meanwhile may be missing.
+pub fn live_blocks() -> impl Iterator<Item = Block> {
+    TABLE.blocks()
 }
 
 struct Table<const N: usize> {
@@ -111,11 +137,11 @@ struct Slot<'a> {
 
 impl Slot<'_> {
     /// The block, if its words did not change meanwhile.
-    fn block(&self, start: usize) -> HeapBlock {
-        HeapBlock {
+    fn block(&self, start: usize) -> Block {
+        Block {
             start,
             bytes: self.bytes.load(Relaxed),
-            origin: self.origin.load(Relaxed),
+            origin: Origin::from_word(self.origin.load(Relaxed)),
             is_sample: self.is_sample.load(Relaxed),
         }
     }
@@ -157,7 +183,7 @@ impl<const N: usize> Table<N> {
         self.buckets.get((mixed >> 32) as usize % N)
     }
 
-    fn keep(&self, block: HeapBlock) {
+    fn keep(&self, block: Block) {
         // A block that was freed by a private name of libc or jemalloc is still in the table.
         self.forget(block.start);
         let slots = self.bucket(block.start).into_iter().flat_map(Bucket::slots);
@@ -170,7 +196,7 @@ impl<const N: usize> Table<N> {
                 // A reader of the words below sees that the slot was taken.
                 fence(Release);
                 slot.bytes.store(block.bytes, Relaxed);
-                slot.origin.store(block.origin, Relaxed);
+                slot.origin.store(block.origin.to_word(), Relaxed);
                 slot.is_sample.store(block.is_sample, Relaxed);
                 slot.start.store(block.start, Release);
                 return;
@@ -180,7 +206,7 @@ impl<const N: usize> Table<N> {
     }
 
     #[inline]
-    fn forget(&self, start: usize) -> Option<HeapBlock> {
+    fn forget(&self, start: usize) -> Option<Block> {
         if !self.filter.may_have(start) {
             return None;
         }
@@ -188,7 +214,7 @@ impl<const N: usize> Table<N> {
     }
 
     #[cold]
-    fn take_out(&self, wanted: usize) -> Option<HeapBlock> {
+    fn take_out(&self, wanted: usize) -> Option<Block> {
         let mut slots = self.bucket(wanted).into_iter().flat_map(Bucket::slots);
         let slot = slots.find(|slot| slot.start.load(Acquire) == wanted)?;
         let block = slot.block(wanted);
@@ -201,7 +227,7 @@ impl<const N: usize> Table<N> {
         })
     }
 
-    fn blocks(&self) -> impl Iterator<Item = HeapBlock> + '_ {
+    fn blocks(&self) -> impl Iterator<Item = Block> + '_ {
         let slots = self.buckets.iter().flat_map(Bucket::slots);
         slots.filter_map(|slot| {
             let start = slot.start.load(Acquire);
@@ -219,13 +245,29 @@ impl<const N: usize> Table<N> {
 mod tests {
     use super::*;
 
-    fn block(start: usize) -> HeapBlock {
-        HeapBlock {
+    fn block(start: usize) -> Block {
+        Block {
             start,
             bytes: start * 2,
-            origin: start as u64 + 7,
+            origin: Origin {
+                site: start as u32 + 7,
+                round: Some(start as i32),
+            },
             is_sample: start & (1 << 12) != 0,
         }
+    }
+
+    #[test]
+    fn origin_survives_its_word_and_zero_is_no_site() {
+        for round in [None, Some(0), Some(7), Some(i32::MAX)] {
+            let origin = Origin { site: 4096, round };
+            assert_eq!(Origin::from_word(origin.to_word()), origin);
+        }
+        let none = Origin {
+            site: 0,
+            round: None,
+        };
+        assert_eq!(Origin::from_word(0), none);
     }
 
     /// The sum of the filter's cells.
@@ -274,7 +316,7 @@ mod tests {
     fn address_kept_twice_is_listed_once() {
         let table = Table::<1>::new();
         table.keep(block(0x1000));
-        let again = HeapBlock {
+        let again = Block {
             bytes: 5,
             ..block(0x1000)
         };

@@ -13,19 +13,21 @@ pub struct Numbers<const SLOTS: usize> {
     given: AtomicU32,
 }
 
+/// For hashes that may get every number.
+pub const ANY: usize = usize::MAX;
+
 const NUMBER_BITS: u32 = 16;
 const NUMBER_MASK: u64 = (1 << NUMBER_BITS) - 1;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Found {
+enum Found {
     Known(u32),
-    /// The hash is new. The caller stores the value for the number.
     New(u32),
     Full,
 }
 
 impl<const SLOTS: usize> Numbers<SLOTS> {
-    pub const CAPACITY: usize = SLOTS / 2;
+    const CAPACITY: usize = SLOTS / 2;
 
     pub const fn new() -> Self {
         assert!(SLOTS.is_power_of_two() && SLOTS <= 1 << NUMBER_BITS);
@@ -35,15 +37,21 @@ impl<const SLOTS: usize> Numbers<SLOTS> {
         }
     }
 
-    /// The number of a hash.
+    /// The number of a hash among the first `room`; 0 if these are taken. `store` stores the value of a new one.
     #[inline]
-    pub fn of(&self, hash: u64) -> Found {
-        self.of_first(Self::CAPACITY, hash)
+    pub fn number(&self, room: usize, hash: u64, store: impl FnOnce(u32)) -> u32 {
+        match self.find(room, hash) {
+            Found::Known(number) => number,
+            Found::New(number) => {
+                store(number);
+                number
+            }
+            Found::Full => 0,
+        }
     }
 
-    /// The number of a hash. A new hash gets one of the first `room` numbers; the others are reserved for `of`.
     #[inline]
-    pub fn of_first(&self, room: usize, hash: u64) -> Found {
+    fn find(&self, room: usize, hash: u64) -> Found {
         let tag = (hash | 1 << 63) & !NUMBER_MASK;
         let first = (hash >> NUMBER_BITS) as usize;
         let mut mine = 0;
@@ -97,21 +105,21 @@ mod tests {
         let table = Numbers::<8>::new();
         let hash = |n: u64| n << 40;
         for n in 1..=4 {
-            assert_eq!(table.of(hash(n)), Found::New(n as u32));
+            assert_eq!(table.find(ANY, hash(n)), Found::New(n as u32));
         }
-        assert_eq!(table.of(hash(3)), Found::Known(3));
-        assert_eq!(table.of(hash(5)), Found::Full);
+        assert_eq!(table.find(ANY, hash(3)), Found::Known(3));
+        assert_eq!(table.find(ANY, hash(5)), Found::Full);
     }
 
     #[test]
     fn first_numbers_leave_room_for_other_hashes() {
         let table = Numbers::<8>::new();
         let hash = |n: u64| n << 40;
-        assert_eq!(table.of_first(2, hash(1)), Found::New(1));
-        assert_eq!(table.of_first(2, hash(2)), Found::New(2));
-        assert_eq!(table.of_first(2, hash(3)), Found::Full);
-        assert_eq!(table.of(hash(3)), Found::New(3));
-        assert_eq!(table.of_first(2, hash(3)), Found::Known(3));
+        assert_eq!(table.find(2, hash(1)), Found::New(1));
+        assert_eq!(table.find(2, hash(2)), Found::New(2));
+        assert_eq!(table.find(2, hash(3)), Found::Full);
+        assert_eq!(table.find(ANY, hash(3)), Found::New(3));
+        assert_eq!(table.find(2, hash(3)), Found::Known(3));
     }
 
     #[test]
@@ -119,7 +127,7 @@ mod tests {
         static TABLE: Numbers<1024> = Numbers::new();
         let numbers = || -> Vec<u32> {
             (1..=300u64)
-                .map(|n| match TABLE.of(n << 30) {
+                .map(|n| match TABLE.find(ANY, n << 30) {
                     Found::Known(number) | Found::New(number) => number,
                     Found::Full => 0,
                 })

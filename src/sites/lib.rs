@@ -24,12 +24,12 @@ mod walk;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU8};
 
+pub use heap::{Block, Origin};
 pub use interpreter::{check_frames, prepare};
 pub use table::{site, Site, SITES};
 
 use flarena_recycler as recycler;
 use flarena_sys::{attention, seccomp};
-use heap::HeapBlock;
 use memory::Direct;
 use table::Stack;
 
@@ -42,36 +42,12 @@ const PYTHON: u8 = 2;
 static STATE: AtomicU8 = AtomicU8::new(OFF);
 /// The number of threads that read frames. An ending interpreter waits for them.
 static READING: AtomicU32 = AtomicU32::new(0);
-static ROUND: AtomicI32 = AtomicI32::new(NO_ROUND);
+static ROUND: AtomicI32 = AtomicI32::new(heap::NO_ROUND);
 
-const NO_ROUND: i32 = -1;
 /// Small blocks have far more stacks than large ones, which keep a quarter of the sites.
 const SITES_OF_SAMPLES: usize = SITES / 4 * 3;
 /// An ending interpreter waits for so many yields at most.
 const MAX_YIELDS: u32 = 100_000;
-
-/// The site and the round of an allocation. The recycler keeps it as one word.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Origin {
-    /// 0: allocated before sites were on, or the table is full.
-    pub site: u32,
-    pub round: Option<i32>,
-}
-
-impl Origin {
-    fn to_word(self) -> u64 {
-        let round = self.round.unwrap_or(NO_ROUND) as u32;
-        u64::from(self.site) << 32 | u64::from(round.wrapping_add(1))
-    }
-
-    fn from_word(word: u64) -> Origin {
-        let round = (word as u32).wrapping_sub(1) as i32;
-        Origin {
-            site: (word >> 32) as u32,
-            round: (round >= 0).then_some(round),
-        }
-    }
-}
 
 /// Blocks may have an origin from before they were turned off.
 static WERE_STOPPED: AtomicBool = AtomicBool::new(false);
@@ -179,17 +155,17 @@ pub fn note_sample(block: *const u8, bytes: usize, caller: usize) {
 }
 
 fn keep_heap_block(block: *const u8, bytes: usize, origin: Origin, is_sample: bool) {
-    heap::keep(HeapBlock {
+    heap::keep(Block {
         start: block as usize,
         bytes,
-        origin: origin.to_word(),
+        origin,
         is_sample,
     });
 }
 
 /// The removed record of a block of the backend.
 #[must_use]
-pub struct Forgotten(HeapBlock);
+pub struct Forgotten(Block);
 
 impl Forgotten {
     /// Called if the backend neither freed nor resized the block.
@@ -216,29 +192,15 @@ pub fn lost_records() -> usize {
     heap::lost()
 }
 
-/// A live block that is recorded.
-#[derive(Clone, Copy, Debug)]
-pub struct Block {
-    pub start: usize,
-    pub bytes: usize,
-    pub origin: Origin,
-    /// Small: chosen at random, and stands for others.
-    pub is_sample: bool,
-}
-
 /// All live large blocks, of recycler and backend, and the sampled ones. For reports: allocates.
 pub fn live_blocks() -> Vec<Block> {
-    let block = |start, bytes, origin, is_sample| Block {
-        start,
-        bytes,
-        origin: Origin::from_word(origin),
-        is_sample,
-    };
-    let recycled = recycler::live_blocks().into_iter();
-    let recycled = recycled.map(|one| block(one.start, one.bytes, one.origin, false));
-    let of_backend = heap::live_blocks().into_iter();
-    let of_backend = of_backend.map(|one| block(one.start, one.bytes, one.origin, one.is_sample));
-    recycled.chain(of_backend).collect()
+    let recycled = recycler::live_blocks().into_iter().map(|one| Block {
+        start: one.start,
+        bytes: one.bytes,
+        origin: Origin::from_word(one.origin),
+        is_sample: false,
+    });
+    recycled.chain(heap::live_blocks()).collect()
 }
 
 fn origin_of(caller: usize, room: usize) -> Origin {
@@ -285,19 +247,6 @@ fn native_site(caller: usize, room: usize) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn origin_survives_its_word_and_zero_is_no_site() {
-        for round in [None, Some(0), Some(7), Some(i32::MAX)] {
-            let origin = Origin { site: 4096, round };
-            assert_eq!(Origin::from_word(origin.to_word()), origin);
-        }
-        let none = Origin {
-            site: 0,
-            round: None,
-        };
-        assert_eq!(Origin::from_word(0), none);
-    }
 
     #[test]
     fn thread_without_python_has_a_site_per_caller() {

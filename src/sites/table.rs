@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU8, AtomicUsize, Ordering};
 
-use super::intern::{Found, Numbers};
+use super::intern::{self, Numbers};
 use super::layout::LENGTH;
 use super::lines::line_of;
 use super::memory::Memory;
@@ -95,14 +95,9 @@ impl Stack {
 /// The site of a stack of this thread, among the first `room`; 0 if these are taken.
 #[inline]
 pub fn of_stack(memory: &impl Memory, python: &Interpreter, stack: &Stack, room: usize) -> u32 {
-    match SITE_NUMBERS.of_first(room, stack.hash) {
-        Found::Known(number) => number,
-        Found::New(number) => {
-            store_stack(memory, python, stack, number);
-            number
-        }
-        Found::Full => 0,
-    }
+    SITE_NUMBERS.number(room, stack.hash, |number| {
+        store_stack(memory, python, stack, number)
+    })
 }
 
 #[cold]
@@ -118,20 +113,17 @@ fn store_stack(memory: &impl Memory, python: &Interpreter, stack: &Stack, number
 }
 
 fn frame_number(memory: &impl Memory, python: &Interpreter, raw: &RawFrame) -> u32 {
-    let number = match FRAME_NUMBERS.of(raw.hash()) {
-        Found::New(number) => number,
-        Found::Known(number) => return number,
-        Found::Full => return 0,
-    };
-    if let Some(entry) = FRAME_ENTRIES.get(number as usize) {
+    FRAME_NUMBERS.number(intern::ANY, raw.hash(), |number| {
+        let Some(entry) = FRAME_ENTRIES.get(number as usize) else {
+            return;
+        };
         let (file, function, line) = decode(memory, python, raw);
         let keep = |text: Utf8| texts::number_of(text.as_bytes());
         entry.file.store(keep(file), Ordering::Relaxed);
         entry.function.store(keep(function), Ordering::Relaxed);
         entry.line.store(line, Ordering::Relaxed);
         entry.ready.store(true, Ordering::Release);
-    }
-    number
+    })
 }
 
 /// File, function and line of a frame. Its code must not be freed meanwhile.
@@ -154,19 +146,14 @@ pub fn of_thread(name: &[u8], caller: usize, room: usize) -> u32 {
     let hash = name
         .iter()
         .fold(seed, |hash, byte| mix(hash, u64::from(*byte)));
-    let number = match SITE_NUMBERS.of_first(room, hash) {
-        Found::Known(number) => return number,
-        Found::New(number) => number,
-        Found::Full => return 0,
-    };
-    if let Some(entry) = SITE_ENTRIES.get(number as usize) {
-        entry
-            .thread
-            .store(texts::number_of(name), Ordering::Relaxed);
-        entry.caller.store(caller, Ordering::Relaxed);
-        entry.ready.store(true, Ordering::Release);
-    }
-    number
+    SITE_NUMBERS.number(room, hash, |number| {
+        if let Some(entry) = SITE_ENTRIES.get(number as usize) {
+            let thread = texts::number_of(name);
+            entry.thread.store(thread, Ordering::Relaxed);
+            entry.caller.store(caller, Ordering::Relaxed);
+            entry.ready.store(true, Ordering::Release);
+        }
+    })
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

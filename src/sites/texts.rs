@@ -3,7 +3,7 @@
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
-use super::intern::{Found, Numbers};
+use super::intern::{self, Numbers};
 use super::layout::Layout;
 use super::memory::Memory;
 use super::walk::mix;
@@ -45,14 +45,7 @@ pub fn number_of(text: &[u8]) -> u32 {
     let hash = text
         .iter()
         .fold(1, |hash, byte| mix(hash, u64::from(*byte)));
-    match NUMBERS.of(hash) {
-        Found::Known(number) => number,
-        Found::Full => 0,
-        Found::New(number) => {
-            keep(number, text);
-            number
-        }
-    }
+    NUMBERS.number(intern::ANY, hash, |number| keep(number, text))
 }
 
 fn keep(number: u32, text: &[u8]) {

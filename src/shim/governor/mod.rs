@@ -149,8 +149,9 @@ impl Governor {
             self.idle.note_collection();
         }
         let advice = self.idle.check(now, idle::program_cpu_time());
-        if advice.decay_backend {
-            reclaim::decay_jemalloc();
+        // By itself jemalloc does so only while the program calls it.
+        if advice.decay_backend && choose::is_jemalloc() {
+            jemalloc::decay_all();
         }
         if advice.trim_backend {
             python::ask_for_pools(POOLS_USEFUL_WHEN_IDLE);

@@ -12,20 +12,12 @@ pub fn everything() -> u64 {
 }
 
 /// In an idle program: releases the free memory of the backend. Returns the bytes. If the user chose how long
-/// jemalloc keeps pages, only [`decay_jemalloc`] releases them.
+/// jemalloc keeps pages, only its own decay releases them.
 pub fn idle_heap() -> u64 {
     if choose::is_jemalloc() && jemalloc::has_users_decay(config::environment()) {
         return 0;
     }
     counted(|| dispatch!(trim(0))).1
-}
-
-/// Releases the pages that jemalloc's own decay says are due. jemalloc does so only while the
-/// program calls it.
-pub fn decay_jemalloc() {
-    if choose::is_jemalloc() {
-        jemalloc::decay_all();
-    }
 }
 
 /// Runs a release, and also returns by how many bytes the resident size fell.
