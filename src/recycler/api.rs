@@ -9,13 +9,12 @@ pub use crate::core::geometry::Contents;
 use crate::core::pagemap::Pagemap;
 use crate::core::unit::{Extent, UNIT_BYTES};
 use crate::ops::free::FreeOutcome;
-use crate::ops::realloc::ResizeOutcome;
+pub use crate::ops::realloc::Realloc;
 use crate::os::linux::LinuxVm;
 use crate::os::vm::Vm;
 pub use crate::state::recycler::{Governor, LiveBlock};
 use crate::state::recycler::{Locked, Recycler};
 pub use crate::state::stats::{Stats, FALLBACK_NAMES};
-use flarena_shared::huge_pages::Choice;
 use flarena_shared::settings::Settings;
 use flarena_sys::abort;
 use flarena_sys::proc::procfs;
@@ -35,43 +34,21 @@ static FROZEN: AtomicBool = AtomicBool::new(false);
 static MIN_BYTES: AtomicUsize = AtomicUsize::new(usize::MAX);
 static DECAY_MS: AtomicU32 = AtomicU32::new(Settings::DEFAULT.decay_ms);
 
-#[derive(Clone, Copy, Debug)]
-pub struct Config {
-    /// The smallest request that the recycler serves. Each block takes whole units of addresses, so
-    /// a minimum of half a unit or more wastes few addresses.
-    pub min_bytes: usize,
-    pub decay_ms: u32,
-    pub enabled: bool,
-    pub memory_limit: Option<u64>,
-    pub huge: Choice,
-}
-
-/// The result of `realloc`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Realloc {
-    /// The pointer is not a block of the recycler.
-    NotOurs,
-    Done(*mut u8),
-    /// No memory (ENOMEM). The old block is unchanged.
-    Failed,
-    /// The recycler does not serve the new size: the caller allocates, copies and frees the old
-    /// block.
-    MoveToBackend,
-}
-
 // Configuration.
 
 /// Called once, when the allocator is chosen, before all other functions except `alloc_early` and
 /// `free`. Does not allocate.
-pub fn configure(config: Config) {
-    let memory_limit = config.memory_limit.map(Bytes::new);
-    RECYCLER.vm.huge_pages.choose(config.huge);
+pub fn configure(settings: &Settings) {
+    let memory_limit = settings.memory_limit_bytes.map(Bytes::new);
+    RECYCLER.vm.huge_pages.choose(settings.huge);
     set_page_size();
     RECYCLER.state.lock().space.tolerance.memory_limit = memory_limit;
-    DECAY_MS.store(config.decay_ms, Relaxed);
-    MIN_BYTES.store(config.min_bytes.max(1), Relaxed);
+    DECAY_MS.store(settings.decay_ms, Relaxed);
+    // Each block takes whole units of addresses, so a minimum of half a unit or more wastes few addresses.
+    let min_bytes = usize::try_from(settings.recycle_min_bytes).unwrap_or(usize::MAX);
+    MIN_BYTES.store(min_bytes.max(1), Relaxed);
     // A thread that sees it enabled also sees the configuration.
-    ENABLED.store(config.enabled, Release);
+    ENABLED.store(settings.recycle, Release);
 }
 
 /// Leaves all later large requests to the backend. For a process whose malloc is not flarena's, whose
@@ -175,11 +152,7 @@ pub fn realloc(pointer: *mut u8, new_size: usize) -> Realloc {
     if new_size > RECYCLER.geometry().max_bytes() {
         return Realloc::Failed;
     }
-    match RECYCLER.resize(extent, new_size) {
-        ResizeOutcome::GivenUp => Realloc::MoveToBackend,
-        ResizeOutcome::Done(start) => Realloc::Done(start as *mut u8),
-        ResizeOutcome::Failed => Realloc::Failed,
-    }
+    RECYCLER.resize(extent, new_size)
 }
 
 // Allocation sites and statistics.
@@ -269,7 +242,7 @@ pub fn wants_governor() -> bool {
 
 /// Tells the recycler whether a governor calls `decay`. With one, more pages stay cached.
 pub fn set_governor(governor: Governor) {
-    RECYCLER.governor.store(governor);
+    RECYCLER.governor.store(governor, Relaxed);
 }
 
 /// Near a memory limit the tolerance above the peak is zero.

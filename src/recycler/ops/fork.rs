@@ -21,7 +21,7 @@ impl<V: Vm> Recycler<V> {
     /// The caller is the only thread of a forked child.
     pub unsafe fn mark_inherited(&self) -> bool {
         self.wants_governor_thread.store(false, Relaxed);
-        self.governor.store(Governor::NotStarted);
+        self.governor.store(Governor::NotStarted, Relaxed);
         self.state.resume_after_fork();
         self.probe_limit.reset();
         self.reset_limit.reset();

@@ -92,11 +92,11 @@ impl<V: Vm> Recycler<V> {
         let cached_bytes = state.space.geometry.bytes(cached).count();
         self.cached_bytes.store(cached_bytes, Relaxed);
         let excess = cached.saturating_sub(cap);
-        if excess == Pages::NONE || self.governor.load() == Governor::Running {
+        if excess == Pages::NONE || self.governor.load(Relaxed) == Governor::Running {
             return;
         }
         self.want_governor();
-        if self.governor.load() == Governor::Unavailable {
+        if self.governor.load(Relaxed) == Governor::Unavailable {
             drop(state);
             self.purge_cached(excess);
         }

@@ -15,14 +15,18 @@ use crate::state::stats::Fallback;
 /// The most free neighbours that a block takes to grow in place.
 const MAX_NEIGHBOURS: usize = 16;
 
+/// The result of `realloc`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ResizeOutcome {
+pub enum Realloc {
+    /// The pointer is not a block of the recycler.
+    NotOurs,
     /// The address of the resized block.
     Done(usize),
-    /// No memory; the block is unchanged.
+    /// No memory (ENOMEM). The old block is unchanged.
     Failed,
-    /// The recycler is given up after a fork; the block is unchanged.
-    GivenUp,
+    /// The recycler does not serve the new size, or is given up after a fork: the caller allocates, copies and frees the
+    /// old block.
+    MoveToBackend,
 }
 
 /// Where a block's pages are after an attempt to move them.
@@ -38,12 +42,12 @@ enum BlockMove {
 
 impl<V: Vm> Recycler<V> {
     /// Resizes the live block that `find` returned.
-    pub fn resize(&self, extent: Extent, bytes: usize) -> ResizeOutcome {
+    pub fn resize(&self, extent: Extent, bytes: usize) -> Realloc {
         if !self.is_own() && !self.adopt_after_fork() {
-            return ResizeOutcome::GivenUp;
+            return Realloc::MoveToBackend;
         }
         let Some(need) = self.geometry().need(bytes) else {
-            return ResizeOutcome::Failed;
+            return Realloc::Failed;
         };
         let probe = self.probe_before_resize(extent, need);
         let resized = if need.units < extent.len {
@@ -60,7 +64,7 @@ impl<V: Vm> Recycler<V> {
             self.keep_room();
         }
         self.check();
-        resized.map_or(ResizeOutcome::Failed, ResizeOutcome::Done)
+        resized.map_or(Realloc::Failed, Realloc::Done)
     }
 
     /// Locks the state while no thread purges the block's tail. Such a purge is one system call. A

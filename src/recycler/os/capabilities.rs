@@ -48,8 +48,7 @@ impl Capabilities {
     pub fn has_one_node(&self) -> bool {
         self.one_node.get_or_try_init(|| {
             let online = c"/sys/devices/system/node/online";
-            let text = procfs::read_file(online, &mut [0; 32]).map(|text| text == b"0\n");
-            Some(text.unwrap_or(false))
+            Some(procfs::read_file(online, &mut [0; 32]) == Some(b"0\n"))
         })
     }
 

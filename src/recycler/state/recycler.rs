@@ -45,22 +45,6 @@ pub enum Governor {
     Unavailable,
 }
 
-pub struct AtomicGovernor(AtomicU8);
-
-impl AtomicGovernor {
-    pub fn load(&self) -> Governor {
-        match self.0.load(Relaxed) {
-            0 => Governor::NotStarted,
-            1 => Governor::Running,
-            _ => Governor::Unavailable,
-        }
-    }
-
-    pub fn store(&self, governor: Governor) {
-        self.0.store(governor as u8, Relaxed);
-    }
-}
-
 /// The process that the state belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -74,23 +58,30 @@ pub enum Ownership {
     Unusable,
 }
 
-pub struct AtomicOwnership(AtomicU8);
+macro_rules! atomic {
+    ($name:ident, $kind:ident: $first:ident, $second:ident, else $last:ident) => {
+        pub struct $name(AtomicU8);
 
-impl AtomicOwnership {
-    #[inline]
-    pub fn load(&self, order: Ordering) -> Ownership {
-        match self.0.load(order) {
-            0 => Ownership::Own,
-            1 => Ownership::Inherited,
-            _ => Ownership::Unusable,
+        impl $name {
+            #[inline]
+            pub fn load(&self, order: Ordering) -> $kind {
+                match self.0.load(order) {
+                    0 => $kind::$first,
+                    1 => $kind::$second,
+                    _ => $kind::$last,
+                }
+            }
+
+            #[inline]
+            pub fn store(&self, value: $kind, order: Ordering) {
+                self.0.store(value as u8, order);
+            }
         }
-    }
-
-    #[inline]
-    pub fn store(&self, ownership: Ownership, order: Ordering) {
-        self.0.store(ownership as u8, order);
-    }
+    };
 }
+
+atomic!(AtomicGovernor, Governor: NotStarted, Running, else Unavailable);
+atomic!(AtomicOwnership, Ownership: Own, Inherited, else Unusable);
 
 /// A live block, as `list_blocks` reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -282,8 +273,7 @@ impl<V: Vm> Recycler<V> {
 
     /// The usable size of the live block that begins at this address.
     pub fn size_at(&self, start: usize) -> Option<usize> {
-        let extent = self.find(start)?;
-        Some(self.geometry().size(self.pagemap.unit(extent.head).pages()))
+        Some(self.block_bytes(self.find(start)?))
     }
 
     /// Records the allocation site of a live block. Only the block's owner may call it.

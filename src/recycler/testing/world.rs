@@ -5,12 +5,13 @@ use crate::core::geometry::Contents;
 use crate::core::pagemap::Pagemap;
 use crate::core::unit::UNIT_BYTES;
 use crate::ops::free::FreeOutcome;
-use crate::ops::realloc::ResizeOutcome;
+use crate::ops::realloc::Realloc;
 use crate::state::recycler::{Governor, Recycler};
 use crate::testing::model::{ModelKernel, PAGE};
 use crate::testing::steps::{Part, Step};
 use crate::testing::vma_changes::VmaChange;
 use std::rc::Rc;
+use std::sync::atomic::Ordering::Relaxed;
 
 pub const DECAY_MS: u32 = 300;
 pub const MIB: usize = 1 << 20;
@@ -37,7 +38,7 @@ impl World {
         let pagemap: &'static Pagemap = Box::leak(Box::new(Pagemap::new()));
         let recycler = Recycler::new(ModelKernel::default(), pagemap);
         recycler.set_page_shift(PAGE.ilog2());
-        recycler.governor.store(Governor::Running);
+        recycler.governor.store(Governor::Running, Relaxed);
         let recycler = Rc::new(recycler);
         let inside = Rc::downgrade(&recycler);
         let is_free = |all: Rc<Recycler<ModelKernel>>| all.state.try_lock().is_some();
@@ -159,7 +160,7 @@ impl World {
     pub fn realloc(&mut self, block: Block, bytes: usize) {
         let extent = self.recycler.find(block.start).expect("the block is live");
         match self.recycler.resize(extent, bytes) {
-            ResizeOutcome::Done(start) => {
+            Realloc::Done(start) => {
                 let moved = Block { start, ..block };
                 self.expect(&moved, block.bytes.min(bytes));
                 let old = block.bytes.next_multiple_of(PAGE);
@@ -179,8 +180,9 @@ impl World {
                     resized.has_permanent_change = block.has_permanent_change;
                 }
             }
-            ResizeOutcome::Failed => self.blocks.push(block),
-            ResizeOutcome::GivenUp => panic!("the recycler has given up"),
+            Realloc::Failed => self.blocks.push(block),
+            Realloc::MoveToBackend => panic!("the recycler has given up"),
+            Realloc::NotOurs => panic!("the block is live"),
         }
     }
 
@@ -241,7 +243,7 @@ impl World {
                 // SAFETY: no other thread uses this recycler, as in a forked child.
                 assert!(unsafe { self.recycler.mark_inherited() });
                 assert!(self.recycler.adopt_after_fork());
-                self.recycler.governor.store(Governor::Running);
+                self.recycler.governor.store(Governor::Running, Relaxed);
             }
         }
     }

@@ -384,7 +384,7 @@ unsafe extern "C" fn realloc_large_for(
     caller: usize,
 ) -> *mut c_void {
     match recycler::realloc(old.cast(), size) {
-        Realloc::Done(block) => serve(block, caller),
+        Realloc::Done(start) => serve(start as *mut u8, caller),
         // The size is too small for the recycler, or it has no memory; the backend may have some.
         // SAFETY: the block belongs to the recycler.
         Realloc::MoveToBackend | Realloc::Failed => unsafe { move_to_backend(old, size, caller) },

@@ -81,7 +81,7 @@ fn choose_with(decide: impl FnOnce(&Settings) -> Allocator) {
         unmap_hooks::configure();
         let settings = config::settings();
         glibc::configure();
-        configure_recycler(settings);
+        recycler::configure(settings);
         let allocator = if loader::glibc::is_here() {
             decide(settings)
         } else {
@@ -132,16 +132,6 @@ fn expect_refusals() {
     MALLOC.replace(direct.malloc, retrying.malloc);
     CALLOC.replace(direct.calloc, retrying.calloc);
     REALLOC.replace(direct.realloc, retrying.realloc);
-}
-
-fn configure_recycler(settings: &Settings) {
-    recycler::configure(recycler::Config {
-        min_bytes: usize::try_from(settings.recycle_min_bytes).unwrap_or(usize::MAX),
-        decay_ms: settings.decay_ms,
-        enabled: settings.recycle,
-        memory_limit: settings.memory_limit_bytes,
-        huge: settings.huge,
-    });
 }
 
 /// The name of the allocator that serves.

@@ -243,7 +243,7 @@ fn altered_free_units_are_not_used_for_a_probe() {
 fn cached_pages_request_a_governor_and_stay_few_if_none_can_start() {
     for governor in [Governor::NotStarted, Governor::Unavailable] {
         let mut world = World::new();
-        world.recycler.governor.store(governor);
+        world.recycler.governor.store(governor, Relaxed);
         for _ in 0..5 {
             assert!(world.alloc(5 * MIB, false));
         }

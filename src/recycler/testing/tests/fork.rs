@@ -4,7 +4,7 @@ use crate::core::geometry::{Bytes, Contents};
 use crate::core::page_ledger::Column;
 use crate::core::unit::{Extent, Flags, FreeKind, Kind, UNIT_BYTES};
 use crate::ops::free::FreeOutcome;
-use crate::ops::realloc::ResizeOutcome;
+use crate::ops::realloc::Realloc;
 use crate::os::throttle::ConcurrencyLimit;
 use crate::os::vm::Vm;
 use crate::testing::steps::Step;
@@ -93,7 +93,7 @@ fn child_forked_under_the_lock_gives_up_the_recycler_and_frees_its_blocks() {
     assert_eq!(world.recycler.alloc_block(8 * MIB, Contents::Any), None);
     assert_eq!(world.recycler.size_at(block.start), Some(8 * MIB));
     let extent = world.recycler.find(block.start).expect("the block is live");
-    assert_eq!(world.recycler.resize(extent, MIB), ResizeOutcome::GivenUp);
+    assert_eq!(world.recycler.resize(extent, MIB), Realloc::MoveToBackend);
     assert_eq!(world.free_at(block.start), Some(FreeOutcome::Done));
     assert_eq!(world.free_at(block.start), None);
     assert_eq!(world.vm().mapped_units(), 0);
