@@ -265,7 +265,6 @@ fn release_near_limit(charged_bytes: u64) {
 fn release_all() {
     recycler::trim();
     if choose::is_jemalloc() {
-        jemalloc::flush_thread_cache();
         jemalloc::purge_all();
     } else {
         dispatch!(trim(0));

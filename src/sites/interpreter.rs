@@ -1,14 +1,15 @@
 //! Finds the CPython interpreter of this process, once, when the Python package requests it. Never
 //! called inside malloc.
 
-use std::ffi::{c_void, CStr};
+use std::ffi::c_void;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use super::layout::{self, Layout, DEBUG_WORDS};
 use super::memory::{self, Checked, Memory};
 use super::table;
 use super::walk::{self, Interpreter, RawFrame};
-use flarena_sys::{loader::objects, loader::symbols};
+use flarena_sys::loader::objects;
+use flarena_sys::loader::symbols::first_definition as first;
 
 /// The interpreter, and the function that returns the calling thread's state.
 pub struct Python {
@@ -83,10 +84,6 @@ fn find_layout(version: u32) -> Result<Layout, &'static str> {
         *word = read.ok_or(layout::UNKNOWN)? as u64;
     }
     layout::from_debug_offsets(version, &words)
-}
-
-fn first(name: &CStr) -> *const c_void {
-    symbols::first_definition(name)
 }
 
 /// The calling thread's frames, read by the kernel, so that a wrong layout gives wrong text and no

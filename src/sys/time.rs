@@ -21,3 +21,7 @@ pub fn now(clock: ClockId) -> Duration {
     let time = clock_gettime(clock);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
+
+pub fn now_us(clock: ClockId) -> u64 {
+    now(clock).as_micros() as u64
+}

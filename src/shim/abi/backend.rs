@@ -95,17 +95,30 @@ pub unsafe fn resize_in_place(block: *mut c_void, resize: impl FnOnce() -> usize
     bytes
 }
 
-/// The fast path's realloc: the new size is not large. Small blocks are not charged, because the backend's own fast path
-/// charges none. Reached by a jump from `heap::realloc`, so the return address is that of its caller.
-///
-/// # Safety
-/// As `realloc`.
-#[unsafe(naked)]
-pub unsafe extern "C" fn realloc_small(old: *mut c_void, size: usize) -> *mut c_void {
-    #[cfg(target_arch = "x86_64")]
-    std::arch::naked_asm!("mov rdx, [rsp]", "jmp {}", sym realloc_uncharged);
-    #[cfg(target_arch = "aarch64")]
-    std::arch::naked_asm!("mov x2, x30", "b {}", sym realloc_uncharged);
+/// Defines functions that jump to another one. It gets the return address of the call as its last argument, which has this
+/// register on x86-64 and on arm64.
+macro_rules! pass_caller {
+    ($($(#[$attribute:meta])* $visibility:vis fn $name:ident($($argument:ident: $type:ty),*) $(-> $result:ty)?
+        = $target:ident, $x86:literal, $arm:literal;)*) => {$(
+        $(#[$attribute])*
+        #[unsafe(naked)]
+        $visibility unsafe extern "C" fn $name($($argument: $type),*) $(-> $result)? {
+            #[cfg(target_arch = "x86_64")]
+            std::arch::naked_asm!(concat!("mov ", $x86, ", [rsp]"), "jmp {}", sym $target);
+            #[cfg(target_arch = "aarch64")]
+            std::arch::naked_asm!(concat!("mov ", $arm, ", x30"), "b {}", sym $target);
+        }
+    )*};
+}
+pub(crate) use pass_caller;
+
+pass_caller! {
+    /// The fast path's realloc: the new size is not large. Small blocks are not charged, because the backend's own fast path
+    /// charges none. Reached by a jump from `heap::realloc`, so the return address is that of its caller.
+    ///
+    /// # Safety
+    /// As `realloc`.
+    pub fn realloc_small(old: *mut c_void, size: usize) -> *mut c_void = realloc_uncharged, "rdx", "x2";
 }
 
 /// # Safety

@@ -122,7 +122,8 @@ impl Functions {
     }
 }
 
-fn fail(error: c_int) -> *mut c_void {
+/// Sets errno.
+pub fn fail(error: c_int) -> *mut c_void {
     errno::set(error);
     ptr::null_mut()
 }

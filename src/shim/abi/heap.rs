@@ -7,8 +7,8 @@
 use std::ffi::{c_int, c_void};
 use std::ptr;
 
-use crate::abi::backend::{self, UNKNOWN_CALLER};
-use crate::abi::foreign::{self, Name};
+use crate::abi::backend::{self, pass_caller, UNKNOWN_CALLER};
+use crate::abi::foreign::{self, fail, Name};
 use crate::backends::choose::{self, dispatch};
 use crate::launch::{self, StartTrigger};
 use crate::memory_limit;
@@ -114,15 +114,11 @@ pub unsafe fn free(ptr: *mut c_void) {
     unsafe { choose::FREE.get()(ptr) }
 }
 
-/// Reached by a jump from `free`, so the return address is that of free's caller; passes it as an argument.
-/// If the compiler emits a call instead, the address lies in this library, which `launch` recognises.
-#[cold]
-#[unsafe(naked)]
-unsafe extern "C" fn free_sampled(ptr: *mut c_void) {
-    #[cfg(target_arch = "x86_64")]
-    std::arch::naked_asm!("mov rsi, [rsp]", "jmp {}", sym free_cold);
-    #[cfg(target_arch = "aarch64")]
-    std::arch::naked_asm!("mov x1, x30", "b {}", sym free_cold);
+pass_caller! {
+    /// Reached by a jump from `free`, so the return address is that of free's caller. If the compiler emits a call instead,
+    /// the address lies in this library, which `launch` recognises.
+    #[cold]
+    fn free_sampled(ptr: *mut c_void) = free_cold, "rsi", "x1";
 }
 
 /// # Safety
@@ -274,11 +270,6 @@ pub unsafe fn usable_size(ptr: *mut c_void) -> usize {
     }
 }
 
-fn fail(error: c_int) -> *mut c_void {
-    errno::set(error);
-    ptr::null_mut()
-}
-
 // Large blocks.
 
 /// True if the recycler serves this request. It serves none before a backend is chosen, and the first call of the
@@ -310,19 +301,26 @@ fn attend(block: *mut u8, caller: usize) {
     memory_limit::release_if_due();
 }
 
-/// The first allocation of the process, or one of at least 64 KiB, which the recycler may serve. Reached by a
-/// jump, so the return address is that of malloc's caller; it is passed as an argument. The same holds for calloc
-/// and realloc.
-///
-/// # Safety
-/// As C's malloc.
-#[cold]
-#[unsafe(naked)]
-unsafe extern "C" fn malloc_large(size: usize) -> *mut c_void {
-    #[cfg(target_arch = "x86_64")]
-    std::arch::naked_asm!("mov rsi, [rsp]", "jmp {}", sym malloc_large_for);
-    #[cfg(target_arch = "aarch64")]
-    std::arch::naked_asm!("mov x1, x30", "b {}", sym malloc_large_for);
+pass_caller! {
+    /// The first allocation of the process, or one of at least 64 KiB, which the recycler may serve. Reached by a
+    /// jump, so the return address is that of malloc's caller. The same holds for calloc and realloc.
+    ///
+    /// # Safety
+    /// As C's malloc.
+    #[cold]
+    fn malloc_large(size: usize) -> *mut c_void = malloc_large_for, "rsi", "x1";
+
+    /// # Safety
+    /// As C's calloc.
+    #[cold]
+    fn calloc_large(count: usize, size: usize) -> *mut c_void = calloc_large_for, "rdx", "x2";
+
+    /// `old` may be a block of the recycler, or the recycler may serve `size`.
+    ///
+    /// # Safety
+    /// As C's realloc; neither argument is zero.
+    #[cold]
+    fn realloc_large(old: *mut c_void, size: usize) -> *mut c_void = realloc_large_for, "rdx", "x2";
 }
 
 unsafe extern "C" fn malloc_large_for(size: usize, caller: usize) -> *mut c_void {
@@ -339,17 +337,6 @@ unsafe extern "C" fn malloc_large_for(size: usize, caller: usize) -> *mut c_void
     unsafe { backend::malloc(size, caller) }
 }
 
-/// # Safety
-/// As C's calloc.
-#[cold]
-#[unsafe(naked)]
-unsafe extern "C" fn calloc_large(count: usize, size: usize) -> *mut c_void {
-    #[cfg(target_arch = "x86_64")]
-    std::arch::naked_asm!("mov rdx, [rsp]", "jmp {}", sym calloc_large_for);
-    #[cfg(target_arch = "aarch64")]
-    std::arch::naked_asm!("mov x2, x30", "b {}", sym calloc_large_for);
-}
-
 unsafe extern "C" fn calloc_large_for(count: usize, size: usize, caller: usize) -> *mut c_void {
     let total = count.saturating_mul(size);
     if is_for_recycler(total, 1) {
@@ -363,19 +350,6 @@ unsafe extern "C" fn calloc_large_for(count: usize, size: usize, caller: usize) 
     }
     // SAFETY: is_ready() chose the backend.
     unsafe { backend::calloc(count, size, caller) }
-}
-
-/// `old` may be a block of the recycler, or the recycler may serve `size`.
-///
-/// # Safety
-/// As C's realloc; neither argument is zero.
-#[cold]
-#[unsafe(naked)]
-unsafe extern "C" fn realloc_large(old: *mut c_void, size: usize) -> *mut c_void {
-    #[cfg(target_arch = "x86_64")]
-    std::arch::naked_asm!("mov rdx, [rsp]", "jmp {}", sym realloc_large_for);
-    #[cfg(target_arch = "aarch64")]
-    std::arch::naked_asm!("mov x2, x30", "b {}", sym realloc_large_for);
 }
 
 unsafe extern "C" fn realloc_large_for(

@@ -6,7 +6,6 @@ use std::ptr;
 use tikv_jemalloc_sys as je;
 
 use crate::backends::choose::{self, dispatch};
-use crate::backends::contract::Usage;
 use crate::backends::glibc;
 use crate::backends::mallinfo::{Mallinfo, Mallinfo2};
 use flarena_recycler as recycler;
@@ -30,14 +29,11 @@ fn backend_mallinfo2() -> Mallinfo2 {
     if !choose::is_jemalloc() {
         return glibc::mallinfo2().unwrap_or_default();
     }
-    let Usage {
-        live_bytes,
-        free_bytes,
-    } = dispatch!(usage()).unwrap_or_default();
+    let usage = dispatch!(usage()).unwrap_or_default();
     Mallinfo2 {
-        arena: (live_bytes + free_bytes) as usize,
-        uordblks: live_bytes as usize,
-        fordblks: free_bytes as usize,
+        arena: (usage.live_bytes + usage.free_bytes) as usize,
+        uordblks: usage.live_bytes as usize,
+        fordblks: usage.free_bytes as usize,
         ..Mallinfo2::default()
     }
 }
@@ -94,11 +90,8 @@ pub unsafe fn malloc_info(options: c_int, stream: *mut libc::FILE) -> c_int {
     if options != 0 {
         return libc::EINVAL;
     }
-    let Usage {
-        live_bytes,
-        free_bytes,
-    } = dispatch!(usage()).unwrap_or_default();
-    let total = live_bytes + free_bytes;
+    let usage = dispatch!(usage()).unwrap_or_default();
+    let (free_bytes, total) = (usage.free_bytes, usage.live_bytes + usage.free_bytes);
     let xml = format!(
         "<malloc version=\"1\">\n<total type=\"rest\" count=\"0\" size=\"{free_bytes}\"/>\n\
          <system type=\"current\" size=\"{total}\"/>\n</malloc>\n"

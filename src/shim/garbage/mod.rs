@@ -113,7 +113,7 @@ impl Run {
             collections: COLLECTIONS.load(Relaxed),
             live_bytes: recycler::live_bytes(),
             elapsed_us: now_us(),
-            cpu_us: read_us(ClockId::ThreadCPUTime),
+            cpu_us: time::now_us(ClockId::ThreadCPUTime),
         }
     }
 
@@ -131,7 +131,7 @@ impl Run {
             depth: self.depth,
             live_before_bytes: self.live_bytes,
             live_after_bytes: recycler::live_bytes(),
-            cost_us: read_us(ClockId::ThreadCPUTime).saturating_sub(self.cpu_us),
+            cost_us: time::now_us(ClockId::ThreadCPUTime).saturating_sub(self.cpu_us),
         };
         record(collection, now_us().saturating_sub(self.elapsed_us));
         collection
@@ -234,11 +234,7 @@ fn return_cache() {
 
 /// The body of `flarena_collections`: prepares `flarena_on_collection`. -1 if the process has no Python, or several.
 pub fn prepare() -> c_int {
-    if python::prepare_callback() {
-        0
-    } else {
-        -1
-    }
+    -c_int::from(!python::prepare_callback())
 }
 
 /// The body of `flarena_on_collection`, a member of `gc.callbacks`.
@@ -339,11 +335,7 @@ pub unsafe fn after_fork_in_child() {
 }
 
 fn now_us() -> u64 {
-    read_us(ClockId::Monotonic)
-}
-
-fn read_us(clock: ClockId) -> u64 {
-    time::now(clock).as_micros() as u64
+    time::now_us(ClockId::Monotonic)
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use std::ffi::c_int;
 use std::time::{Duration, Instant};
 
 use flarena_shared::backoff::Backoff;
+use flarena_shared::parse;
 use flarena_shared::VERSION;
 use rustix::event::{self, PollFd, PollFlags, Timespec};
 use rustix::fd::{AsRawFd, OwnedFd};
@@ -208,15 +209,13 @@ impl Request {
             b"sites" => Request::Sites,
             b"ping" => Request::Ping,
             _ => match line.strip_prefix(Self::HOLDERS) {
-                Some(site) => Request::Holders(parse_site(site)),
+                Some(site) => {
+                    Request::Holders(parse::number(site).and_then(|site| site.try_into().ok()))
+                }
                 None => Request::Unknown,
             },
         }
     }
-}
-
-fn parse_site(text: &[u8]) -> Option<u32> {
-    std::str::from_utf8(text).ok()?.parse().ok()
 }
 
 fn answer(client: &OwnedFd) {

@@ -67,7 +67,7 @@ fn run_until_stopped() {
         descriptors::unshare();
         scheduling::leave_the_starters();
         if choose::is_jemalloc() && jemalloc::wants_background_threads(config::environment()) {
-            jemalloc::start_background_threads();
+            jemalloc::ctl::BACKGROUND_THREAD.write(true);
         }
         recycler::set_governor(recycler::Governor::Running);
         // A process without a governor never needs to read its control group.
@@ -151,7 +151,7 @@ impl Governor {
         let advice = self.idle.check(now, idle::program_cpu_time());
         // By itself jemalloc does so only while the program calls it.
         if advice.decay_backend && choose::is_jemalloc() {
-            jemalloc::decay_all();
+            jemalloc::ctl::DECAY_ALL.run();
         }
         if advice.trim_backend {
             python::ask_for_pools(POOLS_USEFUL_WHEN_IDLE);

@@ -18,7 +18,7 @@ pub struct Usage {
 
 /// Called once by the constructor.
 pub fn configure() {
-    if is_on() {
+    if config::settings().pools {
         arenas::watch();
     }
 }
@@ -31,8 +31,4 @@ pub fn usage() -> Usage {
         gpu_allocated_bytes: python_pools::GPU_ALLOCATED.bytes(),
         gpu_reserved_bytes: python_pools::GPU_RESERVED.bytes(),
     }
-}
-
-fn is_on() -> bool {
-    config::settings().pools
 }

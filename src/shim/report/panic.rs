@@ -26,14 +26,6 @@ pub enum Entry {
     Governor,
 }
 
-/// The effect of a panic on the process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Outcome {
-    CallFails,
-    GovernorStops,
-    ProcessEnds,
-}
-
 thread_local! {
     /// The innermost entry of the thread.
     static ENTRY: Cell<Option<Entry>> = const { Cell::new(None) };
@@ -51,18 +43,18 @@ pub fn install_hook() {
 
 fn on_panic(info: &PanicHookInfo<'_>) {
     // A second panic while this one unwinds ends the process.
-    match outcome(ENTRY.take(), recycler::lock_is_held_by_me()) {
-        Outcome::CallFails => {
+    match container(ENTRY.take(), recycler::lock_is_held_by_me()) {
+        Some(Entry::Call) => {
             if !CALL_LOGGED.swap(true, Relaxed) {
                 let call = "a call to the library; the program continues";
                 log_panic(info, call, log::warn);
             }
         }
-        Outcome::GovernorStops => {
+        Some(Entry::Governor) => {
             let governor = "the governor's thread; the program continues without it";
             log_panic(info, governor, log::warn);
         }
-        Outcome::ProcessEnds => {
+        None => {
             log_panic(info, "the program", log::fatal);
             // SAFETY: abort has no precondition; it ends the process.
             unsafe { libc::abort() }
@@ -70,13 +62,10 @@ fn on_panic(info: &PanicHookInfo<'_>) {
     }
 }
 
-/// A thread that holds the recycler's lock leaves its state half written, so the process must end.
-fn outcome(entry: Option<Entry>, holds_recycler_lock: bool) -> Outcome {
-    match (entry, holds_recycler_lock) {
-        (_, true) | (None, _) => Outcome::ProcessEnds,
-        (Some(Entry::Call), false) => Outcome::CallFails,
-        (Some(Entry::Governor), false) => Outcome::GovernorStops,
-    }
+/// The entry that contains the panic; `None`: the process ends. A thread that holds the recycler's lock leaves its state
+/// half written.
+fn container(entry: Option<Entry>, holds_recycler_lock: bool) -> Option<Entry> {
+    entry.filter(|_| !holds_recycler_lock)
 }
 
 /// Logs one line with the file and line of the panic. Allocates nothing.
@@ -156,15 +145,15 @@ mod tests {
     #[test]
     fn panic_ends_the_process_outside_entries_and_under_the_recyclers_lock() {
         for (entry, holds_recycler_lock, expected) in [
-            (Some(Entry::Call), false, Outcome::CallFails),
-            (Some(Entry::Governor), false, Outcome::GovernorStops),
-            (None, false, Outcome::ProcessEnds),
-            (Some(Entry::Call), true, Outcome::ProcessEnds),
-            (Some(Entry::Governor), true, Outcome::ProcessEnds),
-            (None, true, Outcome::ProcessEnds),
+            (Some(Entry::Call), false, Some(Entry::Call)),
+            (Some(Entry::Governor), false, Some(Entry::Governor)),
+            (None, false, None),
+            (Some(Entry::Call), true, None),
+            (Some(Entry::Governor), true, None),
+            (None, true, None),
         ] {
             let case = (entry, holds_recycler_lock);
-            assert_eq!(outcome(entry, holds_recycler_lock), expected, "{case:?}");
+            assert_eq!(container(entry, holds_recycler_lock), expected, "{case:?}");
         }
     }
 

@@ -312,38 +312,33 @@ pub unsafe fn ask(request: *const c_char, buffer: *mut c_char, len: usize) -> c_
     })
 }
 
+/// Carries out a command, or answers a question.
 fn answer(verb: &str, rest: &str) -> Option<String> {
-    Some(match verb {
+    match verb {
+        "stop" => sites::stop_python(),
+        "off" => {
+            sites::stop_all();
+            set_reason(rest);
+        }
+        "refuse" => set_reason(rest),
+        "round" => sites::set_round(rest.parse().ok()?),
+        "holders" => holders::answer(rest),
+        question => return answer_question(question, rest),
+    }
+    Some(String::new())
+}
+
+fn answer_question(question: &str, rest: &str) -> Option<String> {
+    Some(match question {
         "prepare" => sites::prepare(rest.parse().ok()?)
             .err()
             .unwrap_or_default()
             .to_owned(),
         "frames" => sites::check_frames(),
         "start" => sites::start_python().to_string(),
-        "stop" => {
-            sites::stop_python();
-            String::new()
-        }
-        "off" => {
-            sites::stop_all();
-            set_reason(rest);
-            String::new()
-        }
-        "refuse" => {
-            set_reason(rest);
-            String::new()
-        }
-        "round" => {
-            sites::set_round(rest.parse().ok()?);
-            String::new()
-        }
         "who" => serde_json::to_string(&document()).unwrap_or_default(),
         "blocks" => blocks(rest.parse().ok()?),
         "wanted" => holders::requested_site().map_or_else(String::new, |site| site.to_string()),
-        "holders" => {
-            holders::answer(rest);
-            String::new()
-        }
         _ => return None,
     })
 }

@@ -15,7 +15,8 @@ use rustix::io::Errno;
 use rustix::time::ClockId;
 
 use crate::io::file::File;
-use crate::{proc::procfs, time};
+use crate::proc::procfs;
+use crate::time::now_us;
 
 /// A reading is followed by a pause of so many times its CPU time.
 const PAUSE_FACTOR: u64 = 100;
@@ -155,10 +156,6 @@ fn parse(rollup: &[u8]) -> Option<Sizes> {
         pss_anon_bytes: bytes(b"Pss_Anon:")?,
         anon_bytes: bytes(b"Anonymous:")?,
     })
-}
-
-fn now_us(clock: ClockId) -> u64 {
-    time::now(clock).as_micros() as u64
 }
 
 #[cfg(test)]

@@ -43,11 +43,13 @@ pub const NEW_MUZZY_DECAY_MS: Value<isize> = value(c"arenas.muzzy_decay_ms");
 pub const PAGE: Value<usize> = value(c"arenas.page");
 pub const NBINS: Value<u32> = value(c"arenas.nbins");
 
+/// A write creates a thread, so it must not come from a constructor or a small allocation.
 pub const BACKGROUND_THREAD: Value<bool> = value(c"background_thread");
 pub const THREAD_ARENA: Value<u32> = value(c"thread.arena");
 
 pub const FLUSH_THREAD_CACHE: Command = Command(c"thread.tcache.flush");
 pub const PURGE_ALL: Command = Command(c"arena.4096.purge");
+/// The pages whose decay time has passed. An idle jemalloc never does so by itself.
 pub const DECAY_ALL: Command = Command(c"arena.4096.decay");
 
 /// Stops the decay of all arenas, also of those that are created later.

@@ -93,7 +93,6 @@ impl Backend for Jemalloc {
 
     fn trim(_pad: usize) -> c_int {
         let before = resident_bytes();
-        flush_thread_cache();
         purge_all();
         c_int::from(resident_bytes() < before)
     }
@@ -103,7 +102,7 @@ impl Backend for Jemalloc {
     }
 
     fn usage() -> Option<Usage> {
-        refresh_statistics();
+        ctl::EPOCH.write(1);
         let live_bytes = ctl::ALLOCATED.read()? as u64;
         let resident = ctl::RESIDENT.read()? as u64;
         // The kernel may reclaim muzzy pages, but they are resident until then.
@@ -124,7 +123,6 @@ fn after_purge(size: usize, allocate: impl Fn() -> *mut c_void) -> *mut c_void {
     let purge = || {
         let is_limited = limits::is_any_set();
         if is_limited {
-            flush_thread_cache();
             purge_all();
         }
         is_limited
@@ -146,33 +144,13 @@ pub fn make_spare_arena() -> bool {
     spare == mine || (ctl::THREAD_ARENA.write(spare) && ctl::THREAD_ARENA.write(mine))
 }
 
-/// Enables jemalloc's background threads. It creates a thread, so it must not be called from a constructor or a
-/// small allocation.
-pub fn start_background_threads() -> bool {
-    ctl::BACKGROUND_THREAD.write(true)
-}
-
 /// Resident bytes of jemalloc's mappings, including muzzy pages.
 fn resident_bytes() -> u64 {
     Jemalloc::usage().map_or(0, |usage| usage.live_bytes + usage.free_bytes)
 }
 
-/// Flushes the calling thread's cache into its arena.
-pub fn flush_thread_cache() {
-    ctl::FLUSH_THREAD_CACHE.run();
-}
-
-/// Purges every dirty and muzzy page of all arenas: 100 to 350 ms per GB.
+/// Purges every dirty and muzzy page of all arenas and the calling thread's cache: 100 to 350 ms per GB.
 pub fn purge_all() {
+    ctl::FLUSH_THREAD_CACHE.run();
     ctl::PURGE_ALL.run();
-}
-
-/// Purges the pages whose decay time has passed. An idle jemalloc never does so by itself.
-pub fn decay_all() {
-    ctl::DECAY_ALL.run();
-}
-
-/// Refreshes the snapshot of jemalloc's statistics.
-pub fn refresh_statistics() {
-    ctl::EPOCH.write(1);
 }
