@@ -1,8 +1,6 @@
 //! Aborts a program that misuses its heap: writes a line to stderr, then raises SIGABRT, as glibc does.
 //! To continue could corrupt memory that is in use.
 
-use std::io::Write;
-
 use crate::io::quiet_write;
 
 /// Writes the error and the pointer, then aborts.
@@ -14,12 +12,8 @@ pub fn abort_with(what: &str, pointer: usize) -> ! {
     unsafe { libc::abort() }
 }
 
-/// Text that does not fit is cut. Formatting into a slice neither allocates nor panics.
 fn line<'b>(what: &str, pointer: usize, buffer: &'b mut [u8; 128]) -> &'b [u8] {
-    let mut rest = &mut buffer[..];
-    let _ = writeln!(rest, "flarena: {what} {pointer:#x}");
-    let len = 128 - rest.len();
-    &buffer[..len]
+    quiet_write::line(buffer, format_args!("flarena: {what} {pointer:#x}"))
 }
 
 #[cfg(test)]

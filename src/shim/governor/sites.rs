@@ -3,7 +3,6 @@
 //! The governor looks up what it needs of Python. Then Python's main thread checks that its frames are read correctly, in
 //! a pending call, as at the start of a process (`_frame_check.py`).
 
-use std::ffi::{c_char, c_int};
 use std::time::Duration;
 
 use flarena_shared::sites::Who;
@@ -87,7 +86,7 @@ fn check_frames(python: &Attached) -> Ran {
     // Without threading the end of Python is not recognised.
     let can_check = python.has_imported(&[c"ctypes"]) && python.has_imported(&[c"threading"]);
     let ran = if can_check {
-        python.run(&CHECK_FRAMES, ask as *const () as usize)
+        python.run(&CHECK_FRAMES, report::sites::ask as *const () as usize)
     } else {
         report::sites::set_reason(NOT_IMPORTED);
         Ran::NotDone
@@ -97,13 +96,4 @@ fn check_frames(python: &Attached) -> Ran {
     }
     CHECK.finish();
     ran
-}
-
-/// As `flarena_sites`.
-///
-/// # Safety
-/// By the contract of `report::sites::ask`.
-unsafe extern "C" fn ask(request: *const c_char, buffer: *mut c_char, len: usize) -> c_int {
-    // SAFETY: by this function's contract.
-    unsafe { report::sites::ask(request, buffer, len) }
 }

@@ -48,11 +48,10 @@ fn write_line(level: LogLevel, message: fmt::Arguments<'_>) {
     if LEVEL.load(Relaxed) < level as u8 {
         return;
     }
-    let mut line = Line::new();
-    // A line that is too long is cut.
-    let _ = write!(line, "flarena: {message}");
+    let mut buffer = [0; 1024];
+    let line = quiet_write::line(&mut buffer, format_args!("flarena: {message}"));
     // A failure to write stderr cannot be reported anywhere.
-    let _ = write_stderr(line.finish());
+    let _ = write_stderr(line);
 }
 
 /// Writes a whole line to stderr. Fails if the process has no stderr, if the write fails, and if stderr
@@ -152,37 +151,6 @@ impl fmt::Display for Quoted<'_> {
     }
 }
 
-/// A line in a buffer on the stack.
-struct Line {
-    bytes: [u8; 1024],
-    len: usize,
-}
-
-impl Line {
-    fn new() -> Line {
-        Line {
-            bytes: [0; 1024],
-            len: 0,
-        }
-    }
-
-    /// Appends the newline. `write_str` leaves room for it.
-    fn finish(&mut self) -> &[u8] {
-        self.bytes[self.len] = b'\n';
-        &self.bytes[..=self.len]
-    }
-}
-
-impl Write for Line {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        let room = self.bytes.len() - 1 - self.len;
-        let taken = text.len().min(room);
-        self.bytes[self.len..self.len + taken].copy_from_slice(&text.as_bytes()[..taken]);
-        self.len += taken;
-        Ok(())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -191,15 +159,5 @@ mod tests {
     fn quoted_value_is_printable_and_short() {
         assert_eq!(Quoted(b"a\x1b[31m\nb").to_string(), "a?[31m?b");
         assert!(Quoted(&[b'x'; 10_000]).to_string().len() < 170);
-    }
-
-    #[test]
-    fn line_that_is_too_long_is_cut_and_ends_in_newline() {
-        let mut line = Line::new();
-        let _ = write!(line, "{}", "y".repeat(5000));
-        assert_eq!(
-            (line.finish().len(), line.finish().last()),
-            (1024, Some(&b'\n'))
-        );
     }
 }

@@ -296,7 +296,7 @@ pub fn document() -> Who {
 ///
 /// # Safety
 /// The request is NUL-terminated; the buffer is NULL or has room for `len` bytes.
-pub unsafe fn ask(request: *const c_char, buffer: *mut c_char, len: usize) -> c_int {
+pub unsafe extern "C" fn ask(request: *const c_char, buffer: *mut c_char, len: usize) -> c_int {
     if request.is_null() {
         return -1;
     }

@@ -25,7 +25,7 @@ pub fn trim() -> c_int {
     }
     launch::start_if_due(StartTrigger::Request);
     mark::event(Stage::BeforeTrim);
-    let result = if release_all() { RELEASED } else { NOTHING };
+    let result = if release(0) { RELEASED } else { NOTHING };
     mark::event(Stage::AfterTrim);
     result
 }
@@ -34,12 +34,7 @@ pub fn trim() -> c_int {
 pub fn malloc_trim(pad: usize) -> c_int {
     let _errno = SavedErrno::save();
     choose::choose();
-    c_int::from(released(|| claims_release(pad)))
-}
-
-/// Releases all free memory.
-pub fn release_all() -> bool {
-    released(|| claims_release(0))
+    c_int::from(release(pad))
 }
 
 /// `None` behind a seccomp filter: a malloc call must not open a file then.
@@ -47,18 +42,14 @@ fn resident_bytes() -> Option<u64> {
     seccomp::allows_common_calls().then(procfs::resident_bytes)?
 }
 
-fn claims_release(pad: usize) -> bool {
-    let recycled = recycler::trim() > 0;
-    dispatch!(trim(pad)) == RELEASED || recycled
-}
-
-/// glibc reports "released" also for pages that it returned long ago, so the resident set decides.
-/// Without `/proc` the backend's answer is used.
-fn released(release: impl FnOnce() -> bool) -> bool {
+/// Releases all free memory, but keeps `pad` bytes if the backend supports it. glibc reports "released" also for pages that it
+/// returned long ago, so the resident set decides. Without `/proc` the answers of recycler and backend are used.
+pub fn release(pad: usize) -> bool {
     let before = resident_bytes();
-    let claimed = release();
+    let is_recycled = recycler::trim() > 0;
+    let is_claimed = dispatch!(trim(pad)) == RELEASED || is_recycled;
     match (before, resident_bytes()) {
         (Some(before), Some(after)) => after < before,
-        _ => claimed,
+        _ => is_claimed,
     }
 }

@@ -5,11 +5,25 @@
 
 use crate::errno;
 use std::ffi::c_int;
+use std::fmt;
+use std::io::Write;
 use std::ptr;
 
 use rustix::fd::BorrowedFd;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
+
+/// Formats a line in the buffer, with its newline. Text that does not fit is cut. Neither allocates nor panics, except for an
+/// empty buffer.
+pub fn line<'b>(buffer: &'b mut [u8], text: fmt::Arguments<'_>) -> &'b [u8] {
+    let room = buffer.len() - 1;
+    let mut rest = &mut buffer[..room];
+    // A failure is that of the text which is cut.
+    let _ = rest.write_fmt(text);
+    let len = room - rest.len();
+    buffer[len] = b'\n';
+    &buffer[..=len]
+}
 
 /// One `write(2)`: the bytes written, or the error. Preserves errno and the thread's signals.
 pub fn write(fd: c_int, bytes: &[u8]) -> Result<usize, c_int> {
@@ -92,6 +106,14 @@ mod tests {
     fn appended(path: &std::ffi::CStr) -> File {
         let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE;
         File::open(path, flags).unwrap()
+    }
+
+    #[test]
+    fn line_that_is_too_long_is_cut_and_ends_in_newline() {
+        let mut buffer = [0; 1024];
+        let cut = line(&mut buffer, format_args!("{}", "y".repeat(5000)));
+        assert_eq!((cut.len(), cut.last()), (1024, Some(&b'\n')));
+        assert_eq!(line(&mut buffer, format_args!("a {}", 1)), b"a 1\n");
     }
 
     #[test]
