@@ -11,33 +11,31 @@ use flarena_sys::errno;
 use flarena_sys::sync::racy_once::RacyOnceCell;
 use flarena_sys::{loader::objects, loader::symbols};
 
-/// The functions that not every allocator defines.
-#[derive(Clone, Copy)]
-#[repr(usize)]
-pub enum Name {
-    Memalign,
-    PosixMemalign,
-    AlignedAlloc,
-    Valloc,
-    Pvalloc,
-    Reallocarray,
-    FreeSized,
-    FreeAlignedSized,
-    Cfree,
+macro_rules! names {
+    ($($name:ident $symbol:literal)*) => {
+        /// The functions that not every allocator defines.
+        #[derive(Clone, Copy)]
+        #[repr(usize)]
+        pub enum Name {
+            $($name),*
+        }
+
+        /// In the order of `Name`.
+        const NAMES: [&CStr; [$($symbol),*].len()] = [$($symbol),*];
+    };
 }
 
-/// In the order of `Name`.
-const NAMES: [&CStr; Name::Cfree as usize + 1] = [
-    c"memalign",
-    c"posix_memalign",
-    c"aligned_alloc",
-    c"valloc",
-    c"pvalloc",
-    c"reallocarray",
-    c"free_sized",
-    c"free_aligned_sized",
-    c"cfree",
-];
+names! {
+    Memalign c"memalign"
+    PosixMemalign c"posix_memalign"
+    AlignedAlloc c"aligned_alloc"
+    Valloc c"valloc"
+    Pvalloc c"pvalloc"
+    Reallocarray c"reallocarray"
+    FreeSized c"free_sized"
+    FreeAlignedSized c"free_aligned_sized"
+    Cfree c"cfree"
+}
 
 /// The functions of the other allocator; `None`: it does not define the function.
 pub struct Functions {

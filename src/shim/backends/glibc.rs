@@ -156,50 +156,41 @@ unsafe extern "C" fn realloc_with_retry(ptr: *mut c_void, size: usize) -> *mut c
     unsafe { Glibc::realloc(ptr, size) }
 }
 
-/// Functions of glibc without a `__libc_` name. `None` if this version of glibc lacks the function.
-#[derive(Default)]
-pub struct Functions {
-    pub malloc_usable_size: Option<unsafe extern "C" fn(*mut c_void) -> usize>,
-    pub malloc_trim: Option<unsafe extern "C" fn(usize) -> c_int>,
-    pub mallopt: Option<unsafe extern "C" fn(c_int, c_int) -> c_int>,
-    pub mallinfo: Option<unsafe extern "C" fn() -> Mallinfo>,
-    pub mallinfo2: Option<unsafe extern "C" fn() -> Mallinfo2>,
-    pub malloc_stats: Option<unsafe extern "C" fn()>,
-    pub malloc_info: Option<unsafe extern "C" fn(c_int, *mut libc::FILE) -> c_int>,
+macro_rules! functions {
+    ($($name:ident: $type:ty = $symbol:literal;)*) => {
+        /// Functions of glibc without a `__libc_` name. `None` if this version of glibc lacks the function.
+        #[derive(Default)]
+        pub struct Functions {
+            $(pub $name: Option<$type>,)*
+        }
+
+        fn find_functions() -> Functions {
+            let names = [$($symbol),*];
+            let [$($name),*] = if loader::glibc::is_here() {
+                objects::all_in_libc(names)
+            } else {
+                names.map(objects::in_other_libc)
+            };
+            // SAFETY: each type is the one that malloc.h declares for the name.
+            unsafe { Functions { $($name: objects::cast($name),)* } }
+        }
+    };
+}
+
+functions! {
+    malloc_usable_size: unsafe extern "C" fn(*mut c_void) -> usize = c"malloc_usable_size";
+    malloc_trim: unsafe extern "C" fn(usize) -> c_int = c"malloc_trim";
+    mallopt: unsafe extern "C" fn(c_int, c_int) -> c_int = c"mallopt";
+    mallinfo: unsafe extern "C" fn() -> Mallinfo = c"mallinfo";
+    mallinfo2: unsafe extern "C" fn() -> Mallinfo2 = c"mallinfo2";
+    malloc_stats: unsafe extern "C" fn() = c"malloc_stats";
+    malloc_info: unsafe extern "C" fn(c_int, *mut libc::FILE) -> c_int = c"malloc_info";
 }
 
 /// The constructor is the first caller: later lookups in glibc find this library's `malloc_usable_size`.
 pub fn functions() -> &'static Functions {
     static FUNCTIONS: RacyOnceCell<Functions> = RacyOnceCell::new();
-    FUNCTIONS.get_or_init(|| {
-        let names = [
-            c"malloc_usable_size",
-            c"malloc_trim",
-            c"mallopt",
-            c"mallinfo",
-            c"mallinfo2",
-            c"malloc_stats",
-            c"malloc_info",
-        ];
-        let [usable_size, trim, mallopt, mallinfo, mallinfo2, stats, info] =
-            if loader::glibc::is_here() {
-                objects::all_in_libc(names)
-            } else {
-                names.map(objects::in_other_libc)
-            };
-        // SAFETY: each type is the one that malloc.h declares for the name.
-        unsafe {
-            Functions {
-                malloc_usable_size: objects::cast(usable_size),
-                malloc_trim: objects::cast(trim),
-                mallopt: objects::cast(mallopt),
-                mallinfo: objects::cast(mallinfo),
-                mallinfo2: objects::cast(mallinfo2),
-                malloc_stats: objects::cast(stats),
-                malloc_info: objects::cast(info),
-            }
-        }
-    })
+    FUNCTIONS.get_or_init(find_functions)
 }
 
 /// The time of the last call of mallinfo2, its duration, and its result.
