@@ -15,24 +15,22 @@ refuses_minimum() { # MODE VALUE: one message, and the default stays in force
     grep -qF "FLARENA_RECYCLE_MIN=$2 is not a size" "$SCRATCH/messages"
 }
 
-# docs/design/life-of-an-allocation.md names each file that a cached malloc(8 MiB) and its free pass through. The build has
-# line tables; exports.rs is inlined.
-walk() { # FUNCTION HEADING
+# docs/design/life-of-an-allocation.md names each file that a cached malloc(8 MiB) and its free pass through, by the line
+# tables of the library. exports.rs has no instruction of its own there.
+walk() { # malloc|free HEADING
     local named
-    { need gdb && gdb -nx -batch -ex 'python print(1)' | grep -q 1; } || { echo "no gdb with Python" && exit 77; }
-    [ -e "$SCRATCH/files" ] || {
-        gcc -O1 -g -fno-builtin walk/pair.c -o "$SCRATCH/pair"
-        gdb -nx -batch -ex "set environment LD_PRELOAD $LIB" -x walk/files.py "$SCRATCH/pair" >"$SCRATCH/files"
-    }
+    [ -e "$SCRATCH/steps" ] || without_preload TEST_MODE=bare "$SCRATCH/walk/step" "$LIB" "$SCRATCH/walk/pair" >"$SCRATCH/steps"
     named=$(sed -n "/^## $2/,/^## /s/\`/\n/gp" "$ROOT/docs/design/life-of-an-allocation.md" | grep -E '^[a-z]+/[a-z_/]+\.rs$' | sort -u)
     [ "$(wc -l <<<"$named")" -le 18 ]
-    grep "^$1 " "$SCRATCH/files" | cut -d ' ' -f 2 | sort -u >"$SCRATCH/walked"
+    sed -n "s/^$1 //p" "$SCRATCH/steps" | sort -u | addr2line -e "$LIB" | grep -vE '/\.cargo/|/rustc/' |
+        sed -nE 's|.*/src/([a-z_/]+\.rs):[1-9].*|\1|p' | sort -u >"$SCRATCH/walked"
     [ "$(wc -l <"$SCRATCH/walked")" -gt 10 ]
     ! comm -13 <(printf '%s\n' "$named") "$SCRATCH/walked" | grep .
 }
 
-check "a walk through malloc(8 MiB) visits only files that its page names" walk allocate 'malloc(8 MiB), pages cached'
-check "a walk through free visits only files that its page names" walk release 'free(pointer)'
+compile_all walk
+check "a walk through malloc(8 MiB) visits only files that its page names" walk malloc 'malloc(8 MiB), pages cached'
+check "a walk through free visits only files that its page names" walk free 'free(pointer)'
 check_programs .
 for source in *.c; do
     check_source "$source" "fails with FLARENA_RECYCLE=off: $(sentence_of "$source")" fails_without_recycler "$SCRATCH/${source%.c}"

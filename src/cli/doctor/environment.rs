@@ -71,6 +71,8 @@ pub fn findings(get: Get, inside: &dyn Fn(&str) -> PathBuf) -> Vec<Finding> {
     if let Some(conf) = get("MALLOC_CONF") {
         findings.extend(malloc_conf_findings(conf.as_bytes()));
     }
+    let tunables = get("GLIBC_TUNABLES").unwrap_or_default();
+    findings.extend(hugetlb_finding(tunables.as_bytes(), settings.allocator()));
     if let Some(preload) = get("LD_PRELOAD") {
         findings.extend(preload_findings(&preload, inside));
     }
@@ -89,6 +91,26 @@ pub fn unknown_settings(names: impl Iterator<Item = OsString>) -> Vec<Finding> {
 fn is_on(get: Get, key: Key) -> bool {
     let value = get(settings::setting(key).name).unwrap_or_default();
     parse::boolean(parse::trimmed(value.as_bytes())) == Some(true)
+}
+
+/// The effect of glibc's setting for huge pages on large blocks. glibc alone serves them with 2 and above.
+fn hugetlb_finding(tunables: &[u8], allocator: Allocator) -> Option<Finding> {
+    let values = tunables.split(|&byte| byte == b':');
+    let mut values = values.filter_map(|one| one.strip_prefix(b"glibc.malloc.hugetlb="));
+    let fact = match (values.next_back()?, allocator) {
+        (b"0", _) => return None,
+        (_, Allocator::Jemalloc) => {
+            "glibc.malloc.hugetlb has no effect, because jemalloc serves this process"
+        }
+        (b"1", Allocator::Glibc) => {
+            "with glibc.malloc.hugetlb=1 large blocks that fill pages of 2 MB, and all of 32 MB and more, ask for such pages"
+        }
+        (_, Allocator::Glibc) => return None,
+    };
+    Some(
+        Finding::note("hugetlb", fact)
+            .remedy("FLARENA_HUGE=2M does the same in both modes; docs/huge-pages.md"),
+    )
 }
 
 fn malloc_conf_findings(conf: &[u8]) -> Vec<Finding> {
@@ -203,6 +225,28 @@ mod tests {
     #[test]
     fn an_empty_environment_has_no_findings() {
         assert!(ids(&[]).is_empty());
+    }
+
+    #[test]
+    fn the_tunable_hugetlb_is_explained_where_flarena_changes_its_effect() {
+        for (tunables, allocator, expected) in [
+            ("glibc.malloc.hugetlb=1", "glibc", true),
+            ("glibc.malloc.hugetlb=1", "jemalloc", true),
+            ("glibc.malloc.hugetlb=2", "jemalloc", true),
+            ("glibc.malloc.hugetlb=2", "glibc", false),
+            (
+                "glibc.malloc.hugetlb=1:glibc.malloc.hugetlb=0",
+                "glibc",
+                false,
+            ),
+            ("glibc.malloc.perturb=1", "glibc", false),
+        ] {
+            let found = ids(&[
+                ("GLIBC_TUNABLES", tunables),
+                ("FLARENA_ALLOCATOR", allocator),
+            ]);
+            assert_eq!(found == ["hugetlb"], expected, "{tunables} {allocator}");
+        }
     }
 
     #[test]

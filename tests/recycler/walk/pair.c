@@ -1,23 +1,23 @@
-// Mallocs and frees of 8 MiB, with pages cached, for gdb.
+// Mallocs and frees of 8 MiB, with pages cached. It stops before the last malloc, after it, and after the last free.
+#include <signal.h>
 #include <stdlib.h>
 
-__attribute__((noinline)) void *allocate(void) {
-    return malloc(8 << 20);
-}
+static volatile char *block;
 
-__attribute__((noinline)) void release(void *block) {
-    free(block);
-}
-
-__attribute__((noinline)) void pair(void) {
-    volatile char *block = allocate();
+static void allocate(void) {
+    block = malloc(8 << 20);
     block[0] = 1;
-    release((void *)block);
 }
 
 int main(void) {
-    for (int times = 0; times < 300; times++) {
-        pair();
+    for (int times = 0; times < 200; times++) {
+        allocate();
+        free((void *)block);
     }
+    raise(SIGSTOP);
+    allocate();
+    raise(SIGSTOP);
+    free((void *)block);
+    raise(SIGSTOP);
     return 0;
 }
