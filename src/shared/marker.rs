@@ -211,14 +211,21 @@ pub fn parse_text(line: &str) -> Option<TextMarker<'_>> {
     })
 }
 
-/// The stage and the megabytes of `send: 87.8 MB`. A logger may append fields: `send: 87.8 MB [mem_utils] job=a1`.
+/// The stage and the megabytes of `send: 87.8 MB`. A logger may append fields: `send: 87.8 MB [mem_utils] job=a1`. A stage
+/// may contain a size itself, so a size at the end comes first.
 fn stage_and_size(text: &str) -> Option<(&str, f64)> {
-    text.match_indices(" MB").find_map(|(end, unit)| {
+    const UNIT: &str = " MB";
+    let before = |end: usize| {
         let (stage, size) = text[..end].rsplit_once(": ")?;
-        let is_unit = !text[end + unit.len()..].starts_with(|c: char| c.is_alphanumeric());
+        let is_unit = !text[end + UNIT.len()..].starts_with(|c: char| c.is_alphanumeric());
         let megabytes = size.trim().parse().ok().filter(|_| is_unit)?;
         Some((stage, megabytes))
-    })
+    };
+    let at_end = text
+        .trim_end()
+        .strip_suffix(UNIT)
+        .and_then(|rest| before(rest.len()));
+    at_end.or_else(|| text.match_indices(UNIT).find_map(|(end, _)| before(end)))
 }
 
 #[cfg(test)]
