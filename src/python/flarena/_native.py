@@ -75,7 +75,8 @@ class Shim:
     def request_collection(self, is_full: bool, waits: bool) -> bool:
         """True if a collection is due, full or of the young objects. Then call `end_collection` in the same thread.
 
-        `waits`: the program waits after this. An older library never grants a full collection then. Needs `counts_bytes`.
+        `waits`: the program waits after this. An older library then never grants a full collection. Needs
+        `counts_bytes`.
         """
         ask = (_ASK_BEFORE_WAIT if waits else _ASK) if is_full else _ASK_YOUNG
         return bool(self._stage_collection(ask) == 1)
