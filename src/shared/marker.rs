@@ -55,9 +55,9 @@ record! {
         pub name: Option<String> = "name of the process (`FLARENA_NAME`), or null",
         pub role: Option<String> = "`client`, `server` or null",
         pub site: Option<String> = "name of the site, or null",
-        pub job: Option<String> = "first 8 characters of NVFlare's job id, or null",
         pub round: Option<i64> = "number of the round, from 0, or null",
         pub stage: String = "name of the stage: one of those below, or the program's own",
+        pub job: Option<String> = "first 8 characters of NVFlare's job id, or null",
         #[serde(default = "unknown")]
         pub alloc: String = "the allocator that serves malloc: `glibc` or `jemalloc`",
         pub rss_bytes: Option<u64> = "resident memory: `anon_bytes` + `file_bytes` + `shmem_bytes`",

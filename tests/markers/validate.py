@@ -11,7 +11,7 @@ import sys
 import time
 
 KEYS = """
-v t mono pid ppid start boot proc program name role site job round stage alloc rss_bytes anon_bytes file_bytes
+v t mono pid ppid start boot proc program name role site round stage job alloc rss_bytes anon_bytes file_bytes
 shmem_bytes pss_bytes swap_bytes hwm_bytes peak_bytes live_bytes retained_bytes recycled_bytes
 pymalloc_bytes arrow_bytes pinned_bytes gpu_allocated_bytes gpu_reserved_bytes
 cgroup_bytes cgroup_reclaimable_bytes cgroup_limit_bytes cgroup_oom_kills memory_limit_bytes
