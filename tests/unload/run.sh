@@ -6,7 +6,7 @@ cd "$ROOT/tests/unload" || exit 1
 
 export PLUGIN=$SCRATCH/libplugin.so LIBPYTHON LIBPYTHON_COPY=$SCRATCH/libpython-copy.so
 # Every function of Python that the library looks up.
-sed -n 's/.*c"\(Py[A-Za-z_]*\)".*/void \1(void) {}/p' "$ROOT/src/shim/python.rs" | grep -v Py_IsInitialized | sort -u >"$SCRATCH/functions.c"
+sed -n 's/.*c"\(Py[A-Za-z_]*\)".*/void \1(void) {}/p' "$ROOT"/src/shim/python{,/originals}.rs | grep -v Py_IsInitialized | sort -u >"$SCRATCH/functions.c"
 gcc "${C_FLAGS[@]}" -shared -fPIC lib/plugin.c "$SCRATCH/functions.c" -o "$PLUGIN" || fail "the plugin compiles"
 
 LIBPYTHON=$(ldconfig -p | sed -n 's,.* => \(.*/libpython3\.[0-9]*\.so[.0-9]*\)$,\1,p' | head -n 1)
