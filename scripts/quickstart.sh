@@ -3,7 +3,7 @@
 #
 # `flarena compare` runs the same FedAvg job plain, with the system's jemalloc, and on flarena in both modes, three times
 # each. The job has two sites with an external trainer each, and a model of eight NumPy arrays. Then the report finds the
-# leak of a program that leaks on purpose. All of it takes about 15 minutes, the build 5 of them. Files are written to
+# leak of a program that leaks on purpose. The build takes 3 to 5 minutes on two cores. Files are written to
 # build/ and target/ only; packages that are missing are installed with apt-get.
 set -euo pipefail
 
