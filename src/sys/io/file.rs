@@ -28,7 +28,7 @@ impl File {
         }
     }
 
-    /// True if the file may have been put in place of ours: see [`is_planted`].
+    /// True if another user may have made the open file: see [`is_planted`].
     pub fn is_planted(&self, path: &CStr) -> bool {
         let file = self.as_fd().and_then(|fd| rustix::fs::fstat(fd).ok());
         file.is_some_and(|file| is_of_another_user(&file, path))
@@ -54,7 +54,7 @@ impl Drop for File {
 }
 
 /// The rule of the kernel's `fs.protected_regular`, which many systems leave off: in a sticky folder that all users can
-/// write, such as /tmp, a file of another user may be waiting for us. The folder's owner is trusted.
+/// write, such as /tmp, another user may have made the file before this process does. The folder's owner is trusted.
 pub fn is_planted(path: &CStr) -> bool {
     let file = rustix::fs::statat(rustix::fs::CWD, path, AtFlags::SYMLINK_NOFOLLOW);
     file.is_ok_and(|file| is_of_another_user(&file, path))
