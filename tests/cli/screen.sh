@@ -22,7 +22,7 @@ in_screen() { # CHECK...: runs it with a process and top on the screen
     start in_mode jemalloc FLARENA_PRESSURE=off FLARENA_DECAY_MS=3600000 \
         MALLOC_CONF=dirty_decay_ms:3600000,muzzy_decay_ms:3600000 "$SCRATCH/holder" free 100 || return
     local status=0
-    eventually listens && open_top && eventually shows "^ *$PID .*jemalloc" && "$@" || status=$?
+    eventually listens && open_top && eventually shows "^ *$PID .*holder" && "$@" || status=$?
     [ "$status" -eq 0 ] || screen
     close_top
     stop
@@ -33,7 +33,7 @@ key() { tmux_here send-keys -t top "$@"; }
 
 filters_and_trims() {
     key / "$PID" Enter
-    eventually shows "^flarena top  1 process " || return
+    eventually shows "^1 process " || return
     key t
     eventually shows "$PID: ([0-9.]+ [KMG]?B returned|nothing to return)"
 }
@@ -63,7 +63,7 @@ survives_resize() {
         tmux_here resize-window -t top -x "$1" -y "$2"
         sleep 0.3
     done
-    eventually shows "^ *$PID .*jemalloc"
+    eventually shows "^ *$PID .*holder"
 }
 check "top redraws after any change of the window size" in_screen survives_resize
 narrow() { # COLUMNS EXPRESSION: no line is too long, and one matches
@@ -79,9 +79,9 @@ stays_readable() {
     local small=$! status=0
     key / "$PID" Enter
     # The growth needs some seconds of history.
-    eventually shows 'GROWTH/MIN' && narrow 80 '^ *PID +USER +RSS▼ +GROWTH/MIN .*COMMAND' && narrow 80 '[1-9][0-9]* (small.*\(a\)|hidden)' &&
-        narrow 60 '^(flarena top  )?1 process  ([0-9]+ hidden|hidden: .*small.*\(a\))' && narrow 60 '^ *[0-9]+ .* holder( |$)' &&
-        narrow 40 '^1 process  ([0-9]+ hidden|hidden: .*small.*\(a\))' && narrow 40 '^ *[0-9]+ .* holder( |$)' || status=1
+    eventually shows 'GROWTH/MIN' && narrow 80 '^ *PID +RSS▼ +GROWTH/MIN .*COMMAND' && narrow 80 '[1-9][0-9]* hidden \(a\)' &&
+        narrow 60 '^1 process  [0-9]+ hidden \(a\)' && narrow 60 '^ *[0-9]+ .* holder( |$)' &&
+        narrow 40 '^1 process  [0-9]+ hidden \(a\)' && narrow 40 '^ *[0-9]+ .* holder( |$)' || status=1
     kill "$small"
     return $status
 }

@@ -54,15 +54,6 @@ impl Stats {
         self.fields.get(name)?.as_i64()
     }
 
-    /// Sizes in a list.
-    pub fn numbers(&self, name: &str) -> Vec<u64> {
-        let list = self.fields.get(name).and_then(Value::as_array);
-        list.into_iter()
-            .flatten()
-            .filter_map(Value::as_u64)
-            .collect()
-    }
-
     /// Objects in a list.
     pub fn objects(&self, name: &str) -> impl Iterator<Item = &Map<String, Value>> + use<'_> {
         let list = self.fields.get(name).and_then(Value::as_array);

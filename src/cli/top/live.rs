@@ -1,20 +1,19 @@
-//! The loop of `top`. Keys and the terminal are handled here. A separate thread collects the
-//! processes, so that a slow answer does not freeze the screen.
+//! The loop of `top`. Keys and the terminal are handled here. Other threads ask the processes, so that
+//! a slow answer does not freeze the screen.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
-use std::sync::Arc;
+use std::sync::{mpsc, Arc};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
 use ratatui::DefaultTerminal;
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 
-use super::row::{self, ChannelFilter, Sample};
-use super::state::{Action, State, Target};
+use super::row::{self, Sample};
+use super::state::{Action, State, Target, View};
 use super::{detail, view};
 use crate::control::{self, Request};
 use crate::proc::{Process, ReadError};
@@ -29,7 +28,7 @@ const TRIM_TIMEOUT: Duration = Duration::from_secs(60);
 
 enum News {
     Sample(Sample),
-    Message(String),
+    Trimmed(String),
     Detail(Target, String),
 }
 
@@ -51,30 +50,38 @@ fn drive(
     interval: Duration,
     stop: &AtomicBool,
 ) -> io::Result<()> {
-    let (send_news, news) = mpsc::channel();
-    let (wake, woken) = mpsc::channel();
-    let send_samples = send_news.clone();
-    let filter = state.channel_filter;
-    thread::spawn(move || collect_repeatedly(filter, interval, &woken, &send_samples));
+    let (sender, news) = mpsc::channel();
+    let start = |job: Box<dyn FnOnce() -> News + Send>| {
+        let sender = sender.clone();
+        thread::spawn(move || drop(sender.send(job())));
+    };
+    let detail_of = |target| start(Box::new(move || News::Detail(target, detail(target))));
+    let (mut due, mut is_sampling) = (Instant::now(), false);
     while !stop.load(Ordering::Relaxed) {
+        if !is_sampling && Instant::now() >= due {
+            (due, is_sampling) = (Instant::now() + interval, true);
+            let all = state.shows_all;
+            start(Box::new(move || News::Sample(row::collect(all))));
+        }
         terminal.draw(|frame| view::draw(frame, &mut state))?;
         match next_action(&mut state)? {
             Action::Quit => break,
-            Action::Trim(target) => start_trim(target, &send_news, &wake),
-            Action::Detail(target) => start_detail(target, &send_news),
-            Action::Refresh => drop(wake.send(Some(state.channel_filter))),
+            Action::Trim(target) => start(Box::new(move || News::Trimmed(trim(target)))),
+            Action::Detail(target) => detail_of(target),
+            Action::Refresh => due = Instant::now(),
             Action::None => {}
         }
         for news in news.try_iter() {
             match news {
                 News::Sample(sample) => {
-                    state.take(sample);
+                    is_sampling = false;
+                    state.take(sample, Instant::now());
                     // Not while an answer is due: a slow process is asked once.
-                    if let Some((target, Some(_))) = &state.detail {
-                        start_detail(*target, &send_news);
+                    if let View::Detail(target, Some(_)) = state.view {
+                        detail_of(target);
                     }
                 }
-                News::Message(message) => state.message = message,
+                News::Trimmed(message) => (state.message, due) = (message, Instant::now()),
                 News::Detail(target, text) => state.show_detail(target, text),
             }
         }
@@ -91,10 +98,8 @@ fn next_action(state: &mut State) -> io::Result<Action> {
         Ok(_) | Err(Errno::INTR) => {}
         Err(error) => return Err(error.into()),
     }
-    if input[0]
-        .revents()
-        .intersects(PollFlags::HUP | PollFlags::ERR)
-    {
+    let closed = PollFlags::HUP | PollFlags::ERR;
+    if input[0].revents().intersects(closed) {
         return Ok(Action::Quit);
     }
     while event::poll(Duration::ZERO)? {
@@ -113,22 +118,6 @@ fn next_action(state: &mut State) -> io::Result<Action> {
     Ok(Action::None)
 }
 
-/// Collects all processes, then waits for the interval or a refresh.
-fn collect_repeatedly(
-    mut filter: ChannelFilter,
-    interval: Duration,
-    woken: &Receiver<Option<ChannelFilter>>,
-    news: &Sender<News>,
-) {
-    while news.send(News::Sample(row::collect(filter))).is_ok() {
-        match woken.recv_timeout(interval) {
-            Ok(changed) => filter = changed.unwrap_or(filter),
-            Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => return,
-        }
-    }
-}
-
 /// The process, unless it has ended.
 fn find(target: Target) -> Result<Process, ReadError> {
     let found = Process::find(target.pid)?;
@@ -138,26 +127,18 @@ fn find(target: Target) -> Result<Process, ReadError> {
     }
 }
 
-fn start_trim(target: Target, news: &Sender<News>, wake: &Sender<Option<ChannelFilter>>) {
-    let (news, wake, pid) = (news.clone(), wake.clone(), target.pid);
-    thread::spawn(move || {
-        let outcome = match find(target) {
-            Err(_) => ReadError::Gone(pid).to_string(),
-            Ok(process) => match control::ask(&process, Request::Trim, TRIM_TIMEOUT) {
-                Ok(answer) => format!("{pid}: {}", trim::outcome(&answer)),
-                Err(error) => error.to_string(),
-            },
-        };
-        let _ = news.send(News::Message(output::plain(&outcome)));
-        let _ = wake.send(None);
-    });
+fn trim(target: Target) -> String {
+    let pid = target.pid;
+    let outcome = match find(target) {
+        Err(_) => ReadError::Gone(pid).to_string(),
+        Ok(process) => match control::ask(&process, Request::Trim, TRIM_TIMEOUT) {
+            Ok(answer) => format!("{pid}: {}", trim::outcome(&answer)),
+            Err(error) => error.to_string(),
+        },
+    };
+    output::plain(&outcome)
 }
 
-fn start_detail(target: Target, news: &Sender<News>) {
-    let news = news.clone();
-    thread::spawn(move || {
-        let text =
-            find(target).map_or_else(|error| error.to_string(), |found| detail::text(&found));
-        let _ = news.send(News::Detail(target, text));
-    });
+fn detail(target: Target) -> String {
+    find(target).map_or_else(|error| error.to_string(), |found| detail::text(&found))
 }

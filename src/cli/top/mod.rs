@@ -1,24 +1,22 @@
 //! `flarena top`: a live view of the processes on flarena that this user may see.
 
-mod columns;
 mod detail;
 mod live;
 mod row;
-mod sort;
 mod state;
 mod table;
 mod view;
 
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
 use crate::stats::seconds;
 use crate::{exit, output};
-use row::ChannelFilter;
-use sort::{Order, SortKey};
 use state::State;
-use table::{HOW_TO_START, NOTHING_RUNS};
+use table::{Order, COLUMNS, HOW_TO_START, NOTHING_RUNS, RSS};
 
 /// Watch all processes that run with flarena on this host or in this container
 #[derive(clap::Args)]
@@ -45,8 +43,8 @@ pub struct Args {
     #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = seconds)]
     interval: Duration,
     /// Column to sort by
-    #[arg(long, value_name = "COLUMN", value_enum, default_value = "rss")]
-    sort: SortKey,
+    #[arg(long, value_name = "COLUMN", default_value = "rss", value_parser = column_names())]
+    sort: usize,
     /// Show only rows that contain this text
     #[arg(long, value_name = "TEXT", default_value = "")]
     filter: String,
@@ -56,19 +54,29 @@ pub struct Args {
     all: bool,
 }
 
+/// The index of the column with this name.
+fn column_names() -> impl TypedValueParser<Value = usize> {
+    let names = COLUMNS.iter().enumerate().map(|(place, column)| {
+        let aliases: &[&str] = if place == RSS {
+            &["memory", "mem"]
+        } else {
+            &[]
+        };
+        PossibleValue::new(column.name).aliases(aliases.iter().copied())
+    });
+    let index = |name: String| COLUMNS.iter().position(|column| column.name == name);
+    PossibleValuesParser::new(names).map(move |name| index(name).unwrap_or(RSS))
+}
+
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let channel_filter = match args.all {
-        true => ChannelFilter::All,
-        false => ChannelFilter::WithChannel,
-    };
-    let mut state = State::new(Order::by(args.sort), args.filter, channel_filter);
+    let mut state = State::new(Order::by(args.sort), args.filter, args.all);
     if args.json || args.once {
-        state.take(row::collect(channel_filter));
+        state.take(row::collect(args.all), Instant::now());
         if args.json {
             output::print_json(&state.visible())?;
         } else {
             let room = output::terminal_width().map(usize::from);
-            output::print(&once(&mut state, room))?;
+            output::print(&once(&state, room))?;
         }
         return Ok(ExitCode::SUCCESS);
     }
@@ -81,12 +89,11 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
 }
 
 /// The table, and a last line about hidden processes, or about what to do without any.
-fn once(state: &mut State, room: Option<usize>) -> String {
-    state.page = usize::MAX;
+fn once(state: &State, room: Option<usize>) -> String {
     let rows = state.visible();
     let table = table::table(&rows, room, state.order);
-    let hidden = state.hidden().text("--all");
-    match (rows.is_empty(), hidden.as_str()) {
+    let hidden = state.sample.no_channel.text("--all");
+    match (rows.is_empty() && state.filter.is_empty(), hidden.as_str()) {
         (true, "") => format!("{table}{NOTHING_RUNS} {HOW_TO_START}\n"),
         (_, "") => table,
         (_, hidden) => format!("{table}hidden: {hidden}\n"),
@@ -100,24 +107,32 @@ mod tests {
 
     #[test]
     fn the_table_ends_with_the_hidden_processes() {
-        let mut state = State::new(
-            Order::by(SortKey::Rss),
-            String::new(),
-            ChannelFilter::WithChannel,
-        );
+        let mut state = State::new(Order::by(RSS), String::new(), false);
         let row = |pid| Row {
             pid,
             rss_bytes: Some(1),
             ..Row::default()
         };
-        let rows: Vec<Row> = (1..=30).map(row).collect();
         let mut table = |small| {
             let no_channel = NoChannel { small, others: 0 };
-            state.take(Sample::new(rows.clone(), no_channel, None));
-            once(&mut state, Some(40))
+            let sample = Sample {
+                rows: (1..=30).map(row).collect(),
+                no_channel,
+                room: None,
+            };
+            state.take(sample, Instant::now());
+            once(&state, Some(40))
         };
         assert!(table(2).ends_with("\nhidden: 2 small (--all)\n"));
         let whole = table(0);
         assert_eq!(whole.lines().count(), 31, "{whole}");
+    }
+
+    #[test]
+    fn a_column_is_chosen_by_its_name_or_an_alias() {
+        let command = clap::Command::new("top");
+        let parse = |name: &str| column_names().parse_ref(&command, None, name.as_ref()).ok();
+        assert_eq!(["rss", "memory", "mem"].map(parse), [Some(RSS); 3]);
+        assert_eq!((parse("pid"), parse("history")), (Some(0), None));
     }
 }

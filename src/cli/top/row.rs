@@ -3,16 +3,15 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use serde::Serialize;
 
-use super::columns::{shortened, shortened_command, sparkline, Cells};
+use super::table;
 use crate::control::{self, AskError, Request, Stats};
 use crate::output::plain;
 use crate::proc::{user_name, Cgroup, Process, Room};
-use crate::units::{bytes_or_dash, signed_size};
 
 /// A process that does not answer in this time is shown with the kernel's numbers.
 const TIMEOUT: Duration = Duration::from_secs(2);
@@ -49,61 +48,30 @@ pub struct Row {
     pub limit_bytes: Option<u64>,
     /// Why the allocator reported nothing.
     pub note: Option<String>,
-    /// Resident sizes, the newest last: at the last markers before `top` started, then at each update.
-    #[serde(skip)]
-    pub history: Vec<u64>,
-    #[serde(skip)]
-    pub marked: Vec<u64>,
 }
 
 impl Row {
-    pub fn cells(&self) -> Cells {
-        let text = |value: &Option<String>| {
-            let text = value.as_deref().unwrap_or("-");
-            shortened(text)
-        };
-        [
-            self.pid.to_string(),
-            shortened(&self.user),
-            text(&self.name),
-            text(&self.site),
-            text(&self.proc),
-            self.round.map_or("-".to_owned(), |round| round.to_string()),
-            text(&self.stage),
-            bytes_or_dash(self.rss_bytes),
-            self.growth_per_minute.map_or("-".to_owned(), signed_size),
-            bytes_or_dash(self.live_bytes),
-            bytes_or_dash(self.cached_bytes),
-            bytes_or_dash(self.retained_bytes),
-            bytes_or_dash(self.limit_bytes),
-            shortened_command(self.command()),
-            text(&self.allocator),
-            text(&self.role),
-            // As wide as the column; this one says only whether there is a history.
-            sparkline(&self.history, 1),
-        ]
-    }
-
-    /// The script, or the kernel's name for NVFlare's processes, which SITE and PROC describe.
+    /// The name, the script, or the kernel's name for NVFlare's processes, which SITE and PROC describe.
     pub fn command(&self) -> &str {
         let script = self.script.as_deref().filter(|_| self.proc.is_none());
-        script.unwrap_or(&self.comm)
-    }
-
-    /// The growth since the first size of the history.
-    pub fn growth_bytes(&self) -> i64 {
-        let at = |size: Option<&u64>| size.copied().unwrap_or(0) as i64;
-        at(self.history.last()) - at(self.history.first())
+        self.name.as_deref().or(script).unwrap_or(&self.comm)
     }
 
     /// Whether the row contains the text, in any case.
     pub fn contains(&self, text: &str) -> bool {
         let text = text.to_lowercase();
-        let whole = [&self.name, &self.site, &self.stage, &self.script];
-        let whole = whole.map(|name| name.clone().unwrap_or_default());
-        let cells = self.cells();
-        let mut cells = cells.iter().chain(&whole);
-        cells.any(|cell| cell.to_lowercase().contains(&text))
+        let cells = table::cells(self);
+        let names = [
+            &self.name,
+            &self.site,
+            &self.stage,
+            &self.script,
+            &self.allocator,
+            &self.role,
+        ];
+        let names = names.into_iter().flatten().chain([&self.comm, &self.user]);
+        let mut all = cells.iter().flatten().chain(names);
+        all.any(|part| part.to_lowercase().contains(&text))
     }
 
     fn of(process: &Process) -> Self {
@@ -137,7 +105,6 @@ impl Row {
         self.cached_bytes = stats.number("recycled_bytes");
         self.retained_bytes = stats.number("retained_bytes");
         self.rss_bytes = stats.number("rss_bytes");
-        self.marked = stats.numbers("marked_rss_bytes");
         self.limit_bytes = stats
             .number("cgroup_limit_bytes")
             .filter(|limit| *limit > 0);
@@ -179,55 +146,35 @@ impl NoChannel {
         }
         counts
     }
+
+    /// The numbers as text, empty without such processes. `all` is the key or option that shows them.
+    pub fn text(self, all: &str) -> String {
+        match (self.small, self.others) {
+            (0, 0) => String::new(),
+            (small, 0) => format!("{small} small ({all})"),
+            (0, others) => format!("{others} without a channel ({all})"),
+            (small, others) => format!("{small} small, {others} without a channel ({all})"),
+        }
+    }
 }
 
 /// The processes at one moment.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Sample {
-    pub at: Instant,
     pub rows: Vec<Row>,
     pub no_channel: NoChannel,
     pub room: Option<Room>,
 }
 
-impl Sample {
-    pub fn new(rows: Vec<Row>, no_channel: NoChannel, room: Option<Room>) -> Sample {
-        Sample {
-            at: Instant::now(),
-            rows,
-            no_channel,
-            room,
-        }
+/// Asks every process. Those that end meanwhile are left out. `all`: also those without a control channel.
+pub fn collect(all: bool) -> Sample {
+    let (mut shown, mut hidden) = control::with_library();
+    if all {
+        shown.append(&mut hidden);
     }
-}
-
-/// Which processes with the library are shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ChannelFilter {
-    /// Only those with a control channel.
-    WithChannel,
-    All,
-}
-
-impl ChannelFilter {
-    pub fn toggled(self) -> Self {
-        match self {
-            ChannelFilter::WithChannel => ChannelFilter::All,
-            ChannelFilter::All => ChannelFilter::WithChannel,
-        }
-    }
-}
-
-/// Asks every process. Those that end meanwhile are left out.
-pub fn collect(filter: ChannelFilter) -> Sample {
-    let (listening, others) = control::with_library();
-    let (shown, hidden) = match filter {
-        ChannelFilter::All => (others, Vec::new()),
-        ChannelFilter::WithChannel => (Vec::new(), others),
-    };
     let sizes = hidden.iter().filter_map(|process| process.status().ok());
-    let hidden = NoChannel::of(sizes.map(|status| status.rss_bytes));
-    let processes = Mutex::new(listening.into_iter().chain(shown));
+    let no_channel = NoChannel::of(sizes.map(|status| status.rss_bytes));
+    let processes = Mutex::new(shown.into_iter());
     // The lock is not held while a process answers.
     let next = || processes.lock().next();
     let rows = Mutex::new(Vec::new());
@@ -243,7 +190,11 @@ pub fn collect(filter: ChannelFilter) -> Sample {
             });
         }
     });
-    Sample::new(rows.into_inner(), hidden, Room::read())
+    Sample {
+        rows: rows.into_inner(),
+        no_channel,
+        room: Room::read(),
+    }
 }
 
 #[cfg(test)]
@@ -253,23 +204,30 @@ mod tests {
     #[test]
     fn the_answer_of_a_process_fills_its_row() {
         let stats = r#"{"name":"trainer-3","site":"site-1","proc":"TR","round":4,"live_bytes":1,"retained_bytes":2,
-            "recycled_bytes":3,"rss_bytes":9,"cgroup_limit_bytes":0,
-            "marked_rss_bytes":[7,8]}"#;
+            "recycled_bytes":3,"rss_bytes":9,"cgroup_limit_bytes":0}"#;
         let mut row = Row {
             pid: 7,
             ..Row::default()
         };
         row.fill_from_stats(&Stats::parse(stats).unwrap());
-        let cells = row.cells();
-        assert_eq!(cells[2..7], ["trainer-3", "site-1", "TR", "4", "-"]);
+        let cells = table::cells(&row);
+        let cells = cells.each_ref().map(|cell| cell.as_deref().unwrap_or("-"));
+        assert_eq!(cells[1..5], ["site-1", "TR", "4", "-"]);
+        assert_eq!(row.command(), "trainer-3");
         assert_eq!((row.cached_bytes, row.retained_bytes), (Some(3), Some(2)));
-        assert_eq!((row.limit_bytes, row.marked), (None, vec![7, 8]));
+        assert_eq!(row.limit_bytes, None);
     }
 
     #[test]
     fn hidden_processes_are_counted_by_size() {
         let counts = NoChannel::of([9 << 20, 900 << 20, 3 << 20].into_iter());
         assert_eq!((counts.small, counts.others), (2, 1));
+        assert_eq!(counts.text("a"), "2 small, 1 without a channel (a)");
+        assert_eq!(
+            NoChannel::of([9].into_iter()).text("--all"),
+            "1 small (--all)"
+        );
+        assert_eq!(NoChannel::default().text("a"), "");
     }
 
     #[test]

@@ -5,19 +5,17 @@ use std::time::{Duration, Instant};
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use super::columns::COUNT;
-use super::row::{ChannelFilter, NoChannel, Row, Sample};
-use super::sort::Order;
-use crate::proc::Room;
+use super::row::{Row, Sample};
+use super::table::{Order, COUNT};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
-    Browse,
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum View {
+    Table,
     /// Keys go into the filter.
     Filter,
     Help,
-    /// Everything about one process.
-    Detail,
+    /// Everything about one process, if its answer has arrived.
+    Detail(Target, Option<String>),
 }
 
 /// The action of the loop after a key.
@@ -33,168 +31,89 @@ pub enum Action {
 }
 
 /// A process, which is not another one with the same pid.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Target {
     pub pid: i32,
     pub start_ticks: u64,
 }
 
-/// The length of a history: as wide as a large screen.
-const HISTORY_LEN: usize = 300;
+impl Target {
+    fn of(row: &Row) -> Self {
+        let (pid, start_ticks) = (row.pid, row.start_ticks);
+        Self { pid, start_ticks }
+    }
+}
+
 /// The growth per minute is that of this time.
 const GROWTH_TIME: Duration = Duration::from_secs(120);
 /// The growth of a shorter time is not shown.
 const MIN_GROWTH_TIME: Duration = Duration::from_secs(5);
 
-/// The numbers of processes that are not shown, by reason.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Hidden {
-    pub off_screen: usize,
-    pub filtered_out: usize,
-    pub no_channel: NoChannel,
-}
-
-impl Hidden {
-    pub fn count(self) -> usize {
-        self.off_screen + self.filtered_out + self.no_channel.small + self.no_channel.others
-    }
-
-    /// The numbers as text, empty if all processes are shown. `all` is the key or option that shows
-    /// processes without a control channel.
-    pub fn text(self, all: &str) -> String {
-        let counts = [
-            (self.off_screen, "off screen"),
-            (self.filtered_out, "filtered out"),
-            (self.no_channel.small, "small"),
-            (self.no_channel.others, "without a channel"),
-        ];
-        let counts = counts.into_iter().filter(|(count, _)| *count > 0);
-        let words = counts.map(|(count, why)| format!("{count} {why}"));
-        let words = words.collect::<Vec<_>>().join(", ");
-        match self.no_channel == NoChannel::default() {
-            true => words,
-            false => format!("{words} ({all})"),
-        }
-    }
-}
-
-/// The resident sizes of a process.
-#[derive(Default)]
-struct Sizes {
-    /// At the markers before the first update.
-    marked: Vec<u64>,
-    /// At each update.
-    watched: Vec<(Instant, u64)>,
-}
-
-impl Sizes {
-    fn push(&mut self, at: Instant, bytes: u64) {
-        self.watched.push((at, bytes));
-        let excess = self.watched.len().saturating_sub(HISTORY_LEN);
-        self.watched.drain(..excess);
-    }
-
-    fn history(&self) -> Vec<u64> {
-        let watched = self.watched.iter().map(|(_, bytes)| *bytes);
-        self.marked.iter().copied().chain(watched).collect()
-    }
-
-    /// Bytes per minute.
-    fn growth_per_minute(&self) -> Option<f64> {
-        let (now, newest) = *self.watched.last()?;
-        let is_recent = |at: &Instant| now.duration_since(*at) <= GROWTH_TIME;
-        let (then, oldest) = *self.watched.iter().find(|(at, _)| is_recent(at))?;
-        let time = now.duration_since(then);
-        let bytes = newest as f64 - oldest as f64;
-        (time >= MIN_GROWTH_TIME).then(|| bytes / time.as_secs_f64() * 60.0)
-    }
+/// Bytes per minute.
+fn growth_per_minute(sizes: &[(Instant, u64)]) -> Option<f64> {
+    let ((then, oldest), (now, newest)) = (sizes.first()?, sizes.last()?);
+    let time = now.duration_since(*then);
+    let bytes = *newest as f64 - *oldest as f64;
+    (time >= MIN_GROWTH_TIME).then(|| bytes / time.as_secs_f64() * 60.0)
 }
 
 pub struct State {
-    rows: Vec<Row>,
-    /// Resident sizes by process, identified by pid and start time.
-    history: HashMap<(i32, u64), Sizes>,
-    no_channel: NoChannel,
-    pub room: Option<Room>,
+    pub sample: Sample,
+    pub has_sample: bool,
+    /// Resident sizes of the last two minutes.
+    sizes: HashMap<Target, Vec<(Instant, u64)>>,
     pub order: Order,
     pub filter: String,
-    pub channel_filter: ChannelFilter,
-    pub mode: Mode,
+    /// Also the processes without a control channel.
+    pub shows_all: bool,
+    pub view: View,
     pub message: String,
-    /// The pid of the selected process. The selection stays with it when rows move.
-    selected: Option<i32>,
+    /// The selection stays with the process when rows move.
+    selected: Option<Target>,
     /// Rows that fit on the screen; set by drawing.
     pub page: usize,
     /// The columns on the screen; set by drawing.
     pub shown: Vec<usize>,
-    pub has_sample: bool,
-    /// The process of the detail view, and its text, if it has arrived.
-    pub detail: Option<(Target, Option<String>)>,
     /// The first line of the detail view or of the help that is shown.
     pub scroll: usize,
 }
 
 impl State {
-    pub fn new(order: Order, filter: String, channel_filter: ChannelFilter) -> Self {
+    pub fn new(order: Order, filter: String, shows_all: bool) -> Self {
         Self {
-            rows: Vec::new(),
-            history: HashMap::new(),
-            no_channel: NoChannel::default(),
-            room: None,
+            sample: Sample::default(),
+            has_sample: false,
+            sizes: HashMap::new(),
             order,
             filter,
-            channel_filter,
-            mode: Mode::Browse,
+            shows_all,
+            view: View::Table,
             message: String::new(),
             selected: None,
             page: 10,
             shown: (0..COUNT).collect(),
-            has_sample: false,
-            detail: None,
             scroll: 0,
         }
     }
 
-    /// Replaces the rows, and adds their sizes to the histories.
-    pub fn take(&mut self, sample: Sample) {
-        let mut history = HashMap::new();
-        self.rows = sample.rows;
-        for row in &mut self.rows {
-            let process = (row.pid, row.start_ticks);
-            let mut sizes = self.history.remove(&process).unwrap_or_else(|| Sizes {
-                marked: std::mem::take(&mut row.marked),
-                ..Sizes::default()
-            });
-            if let Some(bytes) = row.rss_bytes {
-                sizes.push(sample.at, bytes);
-            }
-            row.growth_per_minute = sizes.growth_per_minute();
-            row.history = sizes.history();
-            history.insert(process, sizes);
+    /// Replaces the rows, and computes their growth.
+    pub fn take(&mut self, sample: Sample, now: Instant) {
+        let mut before = std::mem::take(&mut self.sizes);
+        self.sample = sample;
+        for row in &mut self.sample.rows {
+            let mut sizes = before.remove(&Target::of(row)).unwrap_or_default();
+            sizes.retain(|(at, _)| now.duration_since(*at) <= GROWTH_TIME);
+            sizes.extend(row.rss_bytes.map(|bytes| (now, bytes)));
+            row.growth_per_minute = growth_per_minute(&sizes);
+            self.sizes.insert(Target::of(row), sizes);
         }
-        self.history = history;
-        self.no_channel = sample.no_channel;
-        self.room = sample.room;
         self.has_sample = true;
-    }
-
-    /// The processes that are not shown.
-    pub fn hidden(&self) -> Hidden {
-        let visible = self.visible().len();
-        Hidden {
-            off_screen: visible.saturating_sub(self.page),
-            filtered_out: self.rows.len() - visible,
-            no_channel: self.no_channel,
-        }
     }
 
     /// The rows that pass the filter, sorted.
     pub fn visible(&self) -> Vec<&Row> {
-        let mut rows: Vec<&Row> = self
-            .rows
-            .iter()
-            .filter(|row| row.contains(&self.filter))
-            .collect();
+        let rows = self.sample.rows.iter();
+        let mut rows: Vec<&Row> = rows.filter(|row| row.contains(&self.filter)).collect();
         rows.sort_by(|a, b| self.order.compare(a, b));
         rows
     }
@@ -202,9 +121,8 @@ impl State {
     /// The index of the selected row; the first one if the process is gone.
     pub fn selection(&self) -> Option<usize> {
         let visible = self.visible();
-        let place = visible
-            .iter()
-            .position(|row| Some(row.pid) == self.selected);
+        let is_selected = |row: &&Row| Some(Target::of(row)) == self.selected;
+        let place = visible.iter().position(is_selected);
         place.or((!visible.is_empty()).then_some(0))
     }
 
@@ -216,60 +134,60 @@ impl State {
                 _ => Action::None,
             };
         }
-        match self.mode {
-            Mode::Browse => self.browse(key.code),
-            Mode::Filter => self.edit(key.code),
-            Mode::Help | Mode::Detail => self.read(key.code),
+        match self.view {
+            View::Table => self.browse(key.code),
+            View::Filter => self.edit(key.code),
+            View::Help | View::Detail(..) => self.read(key.code),
         }
     }
 
-    /// A key in the help or in the detail view.
+    /// A key in the help or in the detail view. Drawing limits `scroll` to the length of the text.
     fn read(&mut self, code: KeyCode) -> Action {
-        let page = self.page as isize;
-        match code {
-            KeyCode::Down | KeyCode::Char('j') => self.scroll_by(1),
-            KeyCode::Up | KeyCode::Char('k') => self.scroll_by(-1),
-            KeyCode::PageDown | KeyCode::Char(' ') => self.scroll_by(page),
-            KeyCode::PageUp => self.scroll_by(-page),
-            KeyCode::Home => self.scroll = 0,
-            KeyCode::End => self.scroll = usize::MAX,
-            KeyCode::Char('t') if self.mode == Mode::Detail => return self.trim(),
-            KeyCode::Char('?' | 'h') if self.mode == Mode::Detail => self.open_help(),
-            _ => {
-                self.mode = Mode::Browse;
-                self.detail = None;
-            }
+        match (code, &self.view) {
+            (KeyCode::Down | KeyCode::Char('j'), _) => self.scroll = self.scroll.saturating_add(1),
+            (KeyCode::Up | KeyCode::Char('k'), _) => self.scroll = self.scroll.saturating_sub(1),
+            (KeyCode::PageDown | KeyCode::Char(' '), _) => self.scroll += self.page,
+            (KeyCode::PageUp, _) => self.scroll = self.scroll.saturating_sub(self.page),
+            (KeyCode::Home, _) => self.scroll = 0,
+            (KeyCode::End, _) => self.scroll = usize::MAX,
+            (KeyCode::Char('t'), &View::Detail(target, _)) => return self.trim(target),
+            (KeyCode::Char('?' | 'h'), View::Detail(..)) => self.open(View::Help),
+            _ => self.view = View::Table,
         }
         Action::None
-    }
-
-    /// Drawing limits the value to the length of the text.
-    fn scroll_by(&mut self, lines: isize) {
-        self.scroll = self.scroll.saturating_add_signed(lines);
     }
 
     fn browse(&mut self, code: KeyCode) -> Action {
         match code {
             KeyCode::Char('q') => return Action::Quit,
             KeyCode::Esc => self.filter.clear(),
-            KeyCode::Char('?' | 'h') => self.open_help(),
-            KeyCode::Enter => return self.open_detail(),
-            KeyCode::Char('/') => self.mode = Mode::Filter,
+            KeyCode::Char('?' | 'h') => self.open(View::Help),
+            KeyCode::Char('/') => self.view = View::Filter,
             KeyCode::Char('r') => self.order.descending = !self.order.descending,
             KeyCode::Char('s' | '>') | KeyCode::Right => self.sort_by_neighbour(1),
-            KeyCode::Char('<') | KeyCode::Left => self.sort_by_neighbour(-1),
+            KeyCode::Char('<') | KeyCode::Left => self.sort_by_neighbour(COUNT - 1),
             KeyCode::Char('a') => {
-                self.channel_filter = self.channel_filter.toggled();
+                self.shows_all = !self.shows_all;
                 return Action::Refresh;
             }
-            KeyCode::Char('t') => return self.trim(),
             KeyCode::Char(' ') => return Action::Refresh,
-            KeyCode::Down | KeyCode::Char('j') => self.step(1),
-            KeyCode::Up | KeyCode::Char('k') => self.step(-1),
-            KeyCode::PageDown => self.step(self.page as isize),
-            KeyCode::PageUp => self.step(-(self.page as isize)),
-            KeyCode::Home => self.step(isize::MIN),
-            KeyCode::End => self.step(isize::MAX),
+            KeyCode::Enter => {
+                if let Some(target) = self.select(0) {
+                    self.open(View::Detail(target, None));
+                    return Action::Detail(target);
+                }
+            }
+            KeyCode::Char('t') => {
+                if let Some(target) = self.select(0) {
+                    return self.trim(target);
+                }
+            }
+            KeyCode::Down | KeyCode::Char('j') => drop(self.select(1)),
+            KeyCode::Up | KeyCode::Char('k') => drop(self.select(-1)),
+            KeyCode::PageDown => drop(self.select(self.page as isize)),
+            KeyCode::PageUp => drop(self.select(-(self.page as isize))),
+            KeyCode::Home => drop(self.select(isize::MIN)),
+            KeyCode::End => drop(self.select(isize::MAX)),
             _ => {}
         }
         Action::None
@@ -277,71 +195,47 @@ impl State {
 
     fn edit(&mut self, code: KeyCode) -> Action {
         match code {
-            KeyCode::Enter => self.mode = Mode::Browse,
+            KeyCode::Enter => self.view = View::Table,
             KeyCode::Esc => {
                 self.filter.clear();
-                self.mode = Mode::Browse;
+                self.view = View::Table;
             }
-            KeyCode::Backspace => {
-                self.filter.pop();
-            }
+            KeyCode::Backspace => drop(self.filter.pop()),
             KeyCode::Char(c) => self.filter.push(c),
             _ => {}
         }
         Action::None
     }
 
-    fn sort_by_neighbour(&mut self, step: isize) {
-        self.order = Order::by(self.order.key.neighbour(step, &self.shown));
+    /// Sorts by the next shown column in steps of `step`, modulo the number of columns.
+    fn sort_by_neighbour(&mut self, step: usize) {
+        let columns = (1..=COUNT).map(|count| (self.order.column + count * step) % COUNT);
+        if let Some(next) = { columns }.find(|column| self.shown.contains(column)) {
+            self.order = Order::by(next);
+        }
     }
 
-    fn step(&mut self, step: isize) {
-        let Some(place) = self.selection() else {
-            return;
-        };
+    /// Moves the selection, and returns the selected process.
+    fn select(&mut self, step: isize) -> Option<Target> {
+        let place = self.selection()?;
         let visible = self.visible();
-        let target = (place as isize)
-            .saturating_add(step)
-            .clamp(0, visible.len() as isize - 1);
-        self.selected = visible.get(target as usize).map(|row| row.pid);
+        let place = place.saturating_add_signed(step).min(visible.len() - 1);
+        self.selected = Some(Target::of(visible[place]));
+        self.selected
     }
 
-    fn trim(&mut self) -> Action {
-        let shown = self.detail.as_ref().map(|(target, _)| *target);
-        let Some(target) = shown.or_else(|| self.target()) else {
-            return Action::None;
-        };
+    fn trim(&mut self, target: Target) -> Action {
         self.message = format!("{}: trimming", target.pid);
         Action::Trim(target)
     }
 
-    fn open_help(&mut self) {
-        (self.mode, self.scroll, self.detail) = (Mode::Help, 0, None);
-    }
-
-    fn open_detail(&mut self) -> Action {
-        let Some(target) = self.target() else {
-            return Action::None;
-        };
-        (self.mode, self.scroll) = (Mode::Detail, 0);
-        self.detail = Some((target, None));
-        Action::Detail(target)
-    }
-
-    /// The selected process. The selection stays with it.
-    fn target(&mut self) -> Option<Target> {
-        let place = self.selection()?;
-        let target = self.visible().get(place).map(|row| Target {
-            pid: row.pid,
-            start_ticks: row.start_ticks,
-        })?;
-        self.selected = Some(target.pid);
-        Some(target)
+    fn open(&mut self, view: View) {
+        (self.view, self.scroll) = (view, 0);
     }
 
     /// Shows the text, unless another process or none is shown by now.
     pub fn show_detail(&mut self, of: Target, text: String) {
-        if let Some((target, shown)) = self.detail.as_mut()
+        if let View::Detail(target, shown) = &mut self.view
             && *target == of
         {
             *shown = Some(text);

@@ -1,91 +1,205 @@
-//! The table of `top`. Columns without values are left out. A narrow terminal drops the least
-//! important columns, and never cuts a number. HISTORY takes the room that is left.
+//! The columns of `top`, and the table as text. Columns without values are left out. A narrow terminal
+//! drops the least important columns, and never cuts a number.
 
-use super::columns::{sparkline, Cells, COLUMNS, COUNT, HISTORY, PID, RSS};
+use std::cmp::Ordering;
+
 use super::row::Row;
-use super::sort::Order;
+use crate::units::{bytes, signed_size};
 
 pub const NOTHING_RUNS: &str = "No process runs with flarena here.";
 pub const HOW_TO_START: &str =
     "Start one with flarena run, such as: flarena run -- python3 train.py";
 
-/// HISTORY gets more room than this if there is some.
-const SHORTEST_HISTORY: usize = 8;
+/// Longer names are cut, and end with `…`.
+const LONGEST_TEXT: usize = 20;
+/// The length of the kernel's longest name (15), and one for the `…` of a cut name.
+const LONGEST_COMMAND: usize = 16;
 
-/// The width of HISTORY where the room is not limited.
-const USUAL_HISTORY: usize = 24;
-
-const GAP: usize = 1;
-
-/// The shown columns with their widths, in the order of the screen.
-pub type Layout = Vec<(usize, usize)>;
-
-/// The width of a column that shows its cells and its heading whole, the arrow included.
-fn width(rows: &[Cells], column: usize, order: Order) -> usize {
-    if column == HISTORY {
-        return SHORTEST_HISTORY;
-    }
-    let widest = rows.iter().map(|row| row[column].chars().count()).max();
-    widest
-        .unwrap_or(0)
-        .max(heading(column, order).chars().count())
+#[derive(PartialEq, PartialOrd)]
+pub enum Value<'a> {
+    Pid(i32),
+    Text(Option<&'a str>),
+    Command(&'a str),
+    Round(Option<i64>),
+    Bytes(Option<u64>),
+    BytesPerMinute(Option<f64>),
 }
 
-/// The columns with values that fit, the most important first. `None`: the room is not limited.
-pub fn layout(rows: &[Cells], room: Option<usize>, order: Order) -> Layout {
-    let has_values = |column: &usize| {
-        let has_value = |row: &Cells| !["", "-"].contains(&row[*column].as_str());
-        *column == PID || rows.is_empty() || rows.iter().any(has_value)
-    };
+impl Value<'_> {
+    fn text(&self) -> Option<String> {
+        match self {
+            Value::Pid(pid) => Some(pid.to_string()),
+            Value::Text(text) => text.map(shortened),
+            Value::Command(name) => Some(shortened_command(name)),
+            Value::Round(round) => round.map(|round| round.to_string()),
+            Value::Bytes(size) => size.map(bytes),
+            Value::BytesPerMinute(rate) => rate.map(signed_size),
+        }
+    }
+}
+
+pub struct Column {
+    /// The value of `--sort`.
+    pub name: &'static str,
+    pub heading: &'static str,
+    /// The most important column has 0; the others leave first.
+    rank: usize,
+    /// Columns of numbers are aligned to the right.
+    pub is_number: bool,
+    /// Sizes and rounds start with the largest, names with the first.
+    pub starts_descending: bool,
+    value: fn(&Row) -> Value<'_>,
+}
+
+const fn text(
+    name: &'static str,
+    heading: &'static str,
+    rank: usize,
+    value: fn(&Row) -> Value<'_>,
+) -> Column {
+    Column {
+        name,
+        heading,
+        rank,
+        is_number: false,
+        starts_descending: false,
+        value,
+    }
+}
+
+const fn number(
+    name: &'static str,
+    heading: &'static str,
+    rank: usize,
+    value: fn(&Row) -> Value<'_>,
+) -> Column {
+    Column {
+        is_number: true,
+        starts_descending: true,
+        ..text(name, heading, rank, value)
+    }
+}
+
+pub const COUNT: usize = 11;
+const PID: usize = 0;
+pub const RSS: usize = 5;
+
+/// In the order of the screen.
+pub const COLUMNS: [Column; COUNT] = [
+    Column {
+        starts_descending: false,
+        ..number("pid", "PID", 0, |row| Value::Pid(row.pid))
+    },
+    text("site", "SITE", 3, |row| Value::Text(row.site.as_deref())),
+    text("proc", "PROC", 4, |row| Value::Text(row.proc.as_deref())),
+    number("round", "ROUND", 5, |row| Value::Round(row.round)),
+    text("stage", "STAGE", 7, |row| Value::Text(row.stage.as_deref())),
+    number("rss", "RSS", 1, |row| Value::Bytes(row.rss_bytes)),
+    number("growth", "GROWTH/MIN", 6, |row| {
+        Value::BytesPerMinute(row.growth_per_minute)
+    }),
+    number("live", "LIVE", 8, |row| Value::Bytes(row.live_bytes)),
+    number("cached", "CACHED", 9, |row| Value::Bytes(row.cached_bytes)),
+    number("limit", "LIMIT", 10, |row| Value::Bytes(row.limit_bytes)),
+    text("command", "COMMAND", 2, |row| Value::Command(row.command())),
+];
+
+pub type Cells = [Option<String>; COUNT];
+
+pub fn cells(row: &Row) -> Cells {
+    COLUMNS.each_ref().map(|column| (column.value)(row).text())
+}
+
+/// A column and a direction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Order {
+    pub column: usize,
+    pub descending: bool,
+}
+
+impl Order {
+    pub fn by(column: usize) -> Self {
+        let descending = COLUMNS[column].starts_descending;
+        Self { column, descending }
+    }
+
+    /// Equal rows are sorted by pid, so that their order is stable.
+    pub fn compare(self, a: &Row, b: &Row) -> Ordering {
+        let value = COLUMNS[self.column].value;
+        let order = value(a).partial_cmp(&value(b)).unwrap_or(Ordering::Equal);
+        let order = if self.descending {
+            order.reverse()
+        } else {
+            order
+        };
+        order.then(a.pid.cmp(&b.pid))
+    }
+
+    /// The heading, with an arrow on the sorted column.
+    pub fn heading(self, column: usize) -> String {
+        let arrow = match (self.column == column, self.descending) {
+            (false, _) => "",
+            (true, true) => "▼",
+            (true, false) => "▲",
+        };
+        COLUMNS[column].heading.to_owned() + arrow
+    }
+}
+
+/// A text, cut so that it leaves room for the numbers.
+fn shortened(text: &str) -> String {
+    if text.chars().count() <= LONGEST_TEXT {
+        return text.to_owned();
+    }
+    let start: String = text.chars().take(LONGEST_TEXT - 1).collect();
+    start + "…"
+}
+
+/// The end of a program's name, which is more specific than its start: as many of a module's last
+/// names as fit.
+fn shortened_command(name: &str) -> String {
+    let count = name.chars().count();
+    if count <= LONGEST_COMMAND {
+        return name.to_owned();
+    }
+    let room = |rest: &&str| rest.chars().count() < LONGEST_COMMAND;
+    let mut after_dots = name.match_indices('.').map(|(dot, _)| &name[dot + 1..]);
+    let rest = after_dots.find(room).filter(|rest| *rest != "py");
+    let end = || name.chars().skip(count + 1 - LONGEST_COMMAND).collect();
+    "…".to_owned() + &rest.map_or_else(end, str::to_owned)
+}
+
+/// The columns with values that fit, with their widths, in the order of the screen. The most important
+/// ones are chosen first. `None`: the room is not limited.
+pub fn layout(rows: &[Cells], room: Option<usize>, order: Order) -> Vec<(usize, usize)> {
+    let has_values =
+        |column: &usize| rows.is_empty() || rows.iter().any(|row| row[*column].is_some());
     let mut columns: Vec<usize> = (0..COUNT).filter(has_values).collect();
     columns.sort_by_key(|column| COLUMNS[*column].rank);
-    let mut left = room.map_or(usize::MAX, |room| room.saturating_add(GAP));
-    let fits = |column: usize| {
-        let width = width(rows, column, order);
-        if width + GAP > left && column != PID {
-            // Nothing is shown instead of RSS.
-            left = if column == RSS { 0 } else { left };
-            return None;
+    let mut left = room.map_or(usize::MAX, |room| room + 1);
+    let mut shown = Vec::new();
+    for column in columns {
+        let cells = rows.iter().filter_map(|row| row[column].as_ref());
+        let widths = cells.map(|cell| cell.chars().count());
+        let width = widths.fold(order.heading(column).chars().count(), usize::max);
+        if width < left || column == PID {
+            left = left.saturating_sub(width + 1);
+            shown.push((column, width));
+        } else if column == RSS {
+            break; // A less important column in its place would be taken for it.
         }
-        left = left.saturating_sub(width + GAP);
-        Some((column, width))
-    };
-    let mut shown: Layout = columns.into_iter().filter_map(fits).collect();
+    }
     shown.sort_unstable();
-    if let Some((HISTORY, width)) = shown.last_mut() {
-        *width = match room {
-            Some(_) => *width + left,
-            None => USUAL_HISTORY,
-        };
-    }
     shown
-}
-
-/// The heading, with an arrow on the sorted column.
-pub fn heading(column: usize, order: Order) -> String {
-    let arrow = match (order.key.column() == column, order.descending) {
-        (false, _) => "",
-        (true, true) => "▼",
-        (true, false) => "▲",
-    };
-    COLUMNS[column].heading.to_owned() + arrow
-}
-
-/// The text of a column in this row.
-pub fn cell(row: &Row, cells: &Cells, column: usize, width: usize) -> String {
-    match column {
-        HISTORY => sparkline(&row.history, width),
-        _ => cells[column].clone(),
-    }
 }
 
 /// The table as text, for a pipe or for a terminal of `room` columns.
 pub fn table(rows: &[&Row], room: Option<usize>, order: Order) -> String {
-    let cells: Vec<Cells> = rows.iter().map(|row| row.cells()).collect();
-    let layout = layout(&cells, room, order);
-    let line = |of: &dyn Fn(usize, usize) -> String| {
+    let rows: Vec<Cells> = rows.iter().map(|row| cells(row)).collect();
+    let layout = layout(&rows, room, order);
+    let line = |cell: &dyn Fn(usize) -> String| {
         let parts = layout.iter().map(|&(column, width)| {
-            let cell = of(column, width);
+            let cell = cell(column);
             match COLUMNS[column].is_number {
                 true => format!("{cell:>width$}"),
                 false => format!("{cell:<width$}"),
@@ -94,16 +208,15 @@ pub fn table(rows: &[&Row], room: Option<usize>, order: Order) -> String {
         let parts: Vec<String> = parts.collect();
         parts.join(" ").trim_end().to_owned() + "\n"
     };
-    let mut text = line(&|column, _| heading(column, order));
-    for (row, cells) in rows.iter().zip(&cells) {
-        text += &line(&|column, width| cell(row, cells, column, width));
+    let mut text = line(&|column| order.heading(column));
+    for row in &rows {
+        text += &line(&|column| row[column].clone().unwrap_or_else(|| "-".to_owned()));
     }
     text
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::sort::SortKey;
     use super::*;
 
     fn row(pid: i32, rss_bytes: u64) -> Row {
@@ -115,21 +228,67 @@ mod tests {
     }
 
     fn text(rows: &[&Row], room: Option<usize>) -> String {
-        table(rows, room, Order::by(SortKey::Rss))
+        table(rows, room, Order::by(RSS))
     }
 
     fn full_row() -> Row {
         Row {
-            user: "alice".into(),
-            name: Some("trainer-3".into()),
             site: Some("site-1".into()),
             proc: Some("TR".into()),
             round: Some(100),
             stage: Some("before_aggregation".into()),
             comm: "train.py".into(),
             growth_per_minute: Some(-1023.9 * 1024.0 * 1024.0),
-            history: (0..300).collect(),
             ..row(1_234_567, 1_073_637_000)
+        }
+    }
+
+    #[test]
+    fn the_largest_is_first_and_equal_rows_are_sorted_by_pid() {
+        let mut rows = [row(3, 5), row(1, 5), row(2, 9), row(4, 0)];
+        rows[3].rss_bytes = None;
+        let mut order = Order::by(RSS);
+        let mut sorted = |order: Order| {
+            rows.sort_by(|a, b| order.compare(a, b));
+            rows.each_ref().map(|row| row.pid)
+        };
+        assert_eq!(sorted(order), [2, 1, 3, 4]);
+        order.descending = false;
+        assert_eq!(sorted(order), [4, 1, 3, 2]);
+    }
+
+    #[test]
+    fn each_column_sorts_by_the_name_of_its_heading() {
+        for column in &COLUMNS {
+            let first = column.heading.split('/').next();
+            assert_eq!(Some(&*column.name.to_uppercase()), first);
+        }
+        assert_eq!((COLUMNS[PID].name, COLUMNS[RSS].name), ("pid", "rss"));
+    }
+
+    #[test]
+    fn a_cut_name_ends_with_an_ellipsis() {
+        assert_eq!(shortened("site-1"), "site-1");
+        let cut = shortened(&"é".repeat(99));
+        assert_eq!(
+            (cut.chars().count(), cut.ends_with('…')),
+            (LONGEST_TEXT, true)
+        );
+    }
+
+    #[test]
+    fn a_long_command_keeps_its_end() {
+        for (name, cut) in [
+            ("train.py", "train.py"),
+            ("pt_main_thread", "pt_main_thread"),
+            (
+                "nvflare.private.fed.app.server.runner_process",
+                "…runner_process",
+            ),
+            ("torch.distributed.run", "…distributed.run"),
+            ("train_the_large_model.py", "…_large_model.py"),
+        ] {
+            assert_eq!(shortened_command(name), cut);
         }
     }
 
@@ -151,25 +310,13 @@ mod tests {
     fn a_column_without_values_is_left_out() {
         let filled = Row {
             comm: "train.py".into(),
-            role: Some("client".into()),
+            site: Some("site-1".into()),
             ..row(1, 1024)
         };
         let text = text(&[&row(2, 2048), &filled], None);
         let headings: Vec<&str> = text.lines().next().unwrap().split_whitespace().collect();
-        assert_eq!(headings, ["PID", "RSS▼", "COMMAND", "ROLE"]);
-        assert!(table(&[], None, Order::by(SortKey::Rss)).contains("SITE"));
-    }
-
-    #[test]
-    fn history_takes_the_room_that_is_left() {
-        let full = full_row();
-        for room in [120, 160, 300] {
-            let text = text(&[&full], Some(room));
-            let last = text.lines().nth(1).unwrap();
-            let bars = last.chars().filter(|c| ('▁'..='█').contains(c)).count();
-            assert_eq!(last.chars().count(), room, "{text}");
-            assert!(room < 160 || bars > 20, "{text}");
-        }
+        assert_eq!(headings, ["PID", "SITE", "RSS▼", "COMMAND"]);
+        assert!(table(&[], None, Order::by(RSS)).contains("STAGE"));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The resident set at the last markers, and the highest one since the last marker.
 //!
 //! Each marker writes a slot of its own. With markers of several threads at once, a reader may see
-//! two sizes swapped, which does not matter in a chart of a dozen.
+//! two sizes swapped, which does not matter in a list of a dozen.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
@@ -9,7 +9,7 @@ const KEPT: usize = 12;
 
 pub static HISTORY: History = History::new();
 
-/// `flarena top` draws it, because it reaches back before the first time that `top` asks.
+/// The statistics contain it, because it reaches back before the first time that a reader asks.
 pub struct History {
     /// Sizes noted so far. Modulo `KEPT` it is the next slot.
     noted: AtomicUsize,
