@@ -52,6 +52,25 @@ table() {
 }
 check "the report prints verdict, evidence and a table of stages, and nothing on stderr" table
 
+request() {
+    grep '"site-1"' job.jsonl >one.jsonl
+    report 0 one.jsonl
+    tail -n 1 out | grep -qE '^memory to request: site-1 [0-9.]+ MB$' || { tail -n 2 out; return 1; }
+    report 0 --request one.jsonl
+    grep -qxE '\{"site-1":\{"memory":"[1-9][0-9]*Mi"\}\}' out || { cat out; return 1; }
+    local memory
+    memory=$(grep -oE '[0-9]+Mi' out)
+    report 0 --request=slurm one.jsonl
+    contains out "--mem=${memory%Mi}M  # site-1"
+    report 0 --request=kubernetes one.jsonl
+    contains out "\"limits\":{\"memory\":\"$memory\"}"
+    report 0 --json one.jsonl
+    contains out "\"memory_to_request\":[{\"bytes\":$((${memory%Mi} << 20)).0"
+    report 0 --request job.jsonl && cp out without
+    report 0 --request --rounds 500 job.jsonl && ! cmp -s out without
+}
+check "the report prints the memory to request, in the forms of NVFlare, Kubernetes and Slurm" request
+
 many_files() {
     grep '"site-1"' job.jsonl | gzip >site-1.gz
     grep -v '"site-1"' job.jsonl >others.jsonl

@@ -10,12 +10,19 @@ use super::{analyse, read};
 pub fn any_log(input: &[u8]) {
     let (processes, file) = read::read_bytes(input);
     let reports = analyse::analyse(processes, None);
-    let text = print::report(&reports, ListLength::Full);
+    let requests = analyse::requests(&reports, Some(100));
+    let text = print::report(&reports, &requests, ListLength::Full);
     let messages = file.messages.iter().map(|(_, text)| &text[..]);
     let mut printed = text.lines().chain(messages);
     assert!(printed.all(|line| !line.contains(char::is_control)));
     let mut written = Vec::new();
-    json::write(&mut written, &reports, std::slice::from_ref(&file)).unwrap();
+    json::write(
+        &mut written,
+        &reports,
+        std::slice::from_ref(&file),
+        &requests,
+    )
+    .unwrap();
     let value: Value = serde_json::from_slice(&written).expect("the report is JSON");
     assert_eq!(value["processes"].as_array().unwrap().len(), reports.len());
     for line in prometheus::metrics(&reports).lines() {

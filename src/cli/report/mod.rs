@@ -31,7 +31,7 @@ pub use analyse::stats::{median, t_975};
 use analyse::{Comparison, ProcessReport};
 use fail_on::Condition;
 use model::Process;
-use output::{comparison, html, json, print, prometheus, write, ListLength};
+use output::{comparison, html, json, print, prometheus, request, write, ListLength};
 use read::FileReport;
 
 /// Tables, verdicts and charts from markers and NVFlare's `[RSS]` log lines
@@ -59,6 +59,15 @@ pub struct Args {
     /// The memory limit of a process whose markers name none, such as 8G. It gives the time until a limit is reached
     #[arg(long, value_name = "SIZE", value_parser = size_argument)]
     limit: Option<f64>,
+    /// Print only the memory to request for each site: for NVFlare (`resource_spec`), Kubernetes or Slurm
+    ///
+    /// NVFlare's form leaves out the parent processes SP and CP, which do not run in the container of the job.
+    #[arg(long, value_name = "FORM", num_args = 0..=1, require_equals = true, default_missing_value = "nvflare")]
+    #[arg(conflicts_with_all = ["compare", "json"])]
+    request: Option<request::Form>,
+    /// The rounds of the whole job, so that the memory to request contains the growth until its end
+    #[arg(long, value_name = "N")]
+    rounds: Option<u64>,
     /// Write tables and charts as one self-contained HTML page
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
@@ -81,6 +90,7 @@ Examples:
   flarena report /var/tmp/flarena/
   flarena report --compare before.jsonl after.jsonl
   flarena report --html report.html site-*/log.txt* server/markers.jsonl.gz
+  flarena report --request --rounds 100 markers.jsonl
   flarena report --fail-on growth:5MB/round --fail-on peak:8GB markers.jsonl
   flarena report --prometheus /var/lib/node_exporter/flarena.prom markers.jsonl
 
@@ -158,10 +168,17 @@ impl Args {
     fn report(&self) -> anyhow::Result<ExitCode> {
         let (reports, files) = read_run(&self.files, self.limit);
         let mut out = BufWriter::new(io::stdout().lock());
-        let written = match self.json {
-            true => json::write(&mut out, &reports, &files),
-            false if reports.is_empty() => Ok(()),
-            false => out.write_all(print::report(&reports, self.list_length()).as_bytes()),
+        let requests = analyse::requests(&reports, self.rounds);
+        let written = match (self.json, self.request) {
+            (true, _) => json::write(&mut out, &reports, &files, &requests),
+            (false, _) if reports.is_empty() => Ok(()),
+            (false, Some(form)) => {
+                out.write_all(request::specification(&requests, form).as_bytes())
+            }
+            (false, None) => {
+                let text = print::report(&reports, &requests, self.list_length());
+                out.write_all(text.as_bytes())
+            }
         };
         written
             .and_then(|()| out.flush())

@@ -17,6 +17,7 @@ mod garbage;
 mod job_noise;
 mod judge;
 mod kill;
+mod request;
 pub mod stats;
 mod time_to_limit;
 mod together;
@@ -38,6 +39,7 @@ pub use comparison::{
 pub use finding::{Basis, Cause, Finding, GrowthParts, MemoryKind, NamedStep, Quantity, Verdict};
 pub use garbage::swing;
 pub use kill::Kill;
+pub use request::{requests, Request};
 pub use time_to_limit::{LimitOf, TimeToLimit};
 pub use together::{Group, Grouping, Moment, Together};
 

@@ -13,6 +13,7 @@ mod series;
 mod site_history;
 mod store;
 
+pub use chain::PEAK_STAGE;
 pub use collections::Collection;
 pub use order::Order;
 pub use process::{Notice, Process};

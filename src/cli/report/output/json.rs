@@ -6,7 +6,8 @@ use serde_json::{json, Value};
 
 use crate::report::analyse::stats::Slope;
 use crate::report::analyse::{
-    GrowthParts, Kill, LimitOf, MemoryKind, NamedStep, ProcessReport, Quantity, StageReport,
+    GrowthParts, Kill, LimitOf, MemoryKind, NamedStep, ProcessReport, Quantity, Request,
+    StageReport,
 };
 use crate::report::explain;
 use crate::report::model::{Point, SiteHistory, Size, Sizes};
@@ -21,6 +22,7 @@ pub fn write(
     out: &mut impl Write,
     reports: &[ProcessReport],
     files: &[FileReport],
+    requests: &[Request],
 ) -> io::Result<()> {
     let files: Vec<Value> = files.iter().map(file).collect();
     let files = Value::from(files);
@@ -32,7 +34,8 @@ pub fn write(
         let comma = if i > 0 { "," } else { "" };
         write!(out, "{comma}\n{}", process(report))?;
     }
-    out.write_all(b"]}\n")
+    let requests: Vec<Value> = requests.iter().map(request).collect();
+    writeln!(out, "],\n\"memory_to_request\":{}}}", Value::from(requests))
 }
 
 fn file(file: &FileReport) -> Value {
@@ -44,6 +47,16 @@ fn file(file: &FileReport) -> Value {
         "repeated_markers": file.repeated_markers,
         "fully_read": !file.is_incomplete,
         "messages": file.printed_messages().collect::<Vec<_>>(),
+    })
+}
+
+fn request(request: &Request) -> Value {
+    json!({
+        "site": request.site,
+        "role": if request.is_server { "server" } else { "client" },
+        "bytes": request.bytes,
+        "job_bytes": request.job_bytes,
+        "grows_beyond": request.grows_beyond,
     })
 }
 

@@ -8,6 +8,7 @@ pub mod html;
 pub mod json;
 pub mod print;
 pub mod prometheus;
+pub mod request;
 pub mod write;
 
 /// Rows of the overview on a terminal.

@@ -4,10 +4,10 @@ use std::ops::Range;
 
 use comfy_table::Table;
 
-use super::{ListLength, DETAILED_PROCESSES, OVERVIEW_ROWS};
+use super::{request, ListLength, DETAILED_PROCESSES, OVERVIEW_ROWS};
 use crate::output::{align_right, fill, indented, render, table, table_of_stacks, terminal_width};
 use crate::report::analyse::stats::Slope;
-use crate::report::analyse::{count_verdicts, ProcessReport, Verdict, KILLED};
+use crate::report::analyse::{count_verdicts, ProcessReport, Request, Verdict, KILLED};
 use crate::report::explain::{self, observed_time};
 use crate::report::model::SiteHistory;
 use crate::report::sites::{self, SiteTrend, FRAMES};
@@ -17,7 +17,7 @@ use crate::who::phrases;
 /// Rows of the table of allocation sites.
 const SITE_ROWS: usize = 8;
 
-pub fn report(reports: &[ProcessReport], length: ListLength) -> String {
+pub fn report(reports: &[ProcessReport], requests: &[Request], length: ListLength) -> String {
     let mut text = String::new();
     if reports.len() > 1 {
         let (shown, more) = length.split(reports, OVERVIEW_ROWS);
@@ -34,6 +34,9 @@ pub fn report(reports: &[ProcessReport], length: ListLength) -> String {
     }
     if more > 0 {
         text += &format!("\nStages of {more} more processes: use --all, --html or --json\n");
+    }
+    if let Some(line) = request::sentence(requests) {
+        text += &format!("\n{}", lines(&line, "", "  "));
     }
     text
 }
@@ -238,7 +241,7 @@ mod tests {
         };
         let mut reports = analyse(processes((0..3).map(near).chain([other])));
         find_kills(&mut reports, |_| false);
-        let text = report(&reports, ListLength::Short);
+        let text = report(&reports, &[], ListLength::Short);
         assert!(
             text.contains("2 processes: 2 not enough rounds; 1 of them killed"),
             "{text}"

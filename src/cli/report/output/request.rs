@@ -1,0 +1,160 @@
+//! Words the memory to request: a line of the report, and the forms of NVFlare, Kubernetes and Slurm.
+
+use clap::ValueEnum;
+use serde_json::{json, Map, Value};
+
+use crate::report::analyse::Request;
+use crate::report::units::{printable, size, MB};
+
+/// Sites with different needs that the line names. Of more it names the largest.
+const NAMED_SITES: usize = 3;
+/// Clients whose needs differ by less are one entry of the line.
+const EQUAL: f64 = 1.1;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Form {
+    Nvflare,
+    Kubernetes,
+    Slurm,
+}
+
+/// `memory to request: server 1.2 GB, each client 900 MB`; `None` without times.
+pub fn sentence(requests: &[Request]) -> Option<String> {
+    let (servers, clients): (Vec<&Request>, Vec<&Request>) =
+        requests.iter().partition(|request| request.is_server);
+    let mut parts = part(&servers, "server");
+    parts.extend(part(&clients, "client"));
+    if parts.is_empty() {
+        return None;
+    }
+    let grows = match requests.iter().any(|request| request.grows_beyond) {
+        true => "; a process grows: give --rounds N, the rounds of the job, to add the growth until its end",
+        false => "",
+    };
+    Some(format!("memory to request: {}{grows}", parts.join(", ")))
+}
+
+fn part(requests: &[&Request], role: &str) -> Vec<String> {
+    let named =
+        |request: &&Request| format!("{} {}", printable(&request.site), size(request.bytes));
+    let all = || requests.iter().map(|request| request.bytes);
+    let largest = all().fold(0.0, f64::max);
+    match requests {
+        [] => Vec::new(),
+        [one] if one.is_server => vec![format!("{role} {}", size(one.bytes))],
+        [one] => vec![named(one)],
+        _ if all().all(|bytes| largest <= EQUAL * bytes) => {
+            vec![format!("each {role} {}", size(largest))]
+        }
+        few if few.len() <= NAMED_SITES + 1 => few.iter().map(named).collect(),
+        many => {
+            let mut sorted = many.to_vec();
+            sorted.sort_by(|a, b| b.bytes.total_cmp(&a.bytes));
+            let others = sorted[NAMED_SITES].bytes;
+            let mut parts: Vec<String> = sorted[..NAMED_SITES].iter().map(named).collect();
+            parts.push(format!("each other {role} {}", size(others)));
+            parts
+        }
+    }
+}
+
+/// The text to paste into a job, a pod or a batch script.
+pub fn specification(requests: &[Request], form: Form) -> String {
+    let mebibytes = |bytes: f64| (bytes / MB).ceil() as u64;
+    match form {
+        Form::Nvflare => {
+            let jobs = requests
+                .iter()
+                .filter_map(|request| Some((request, request.job_bytes?)));
+            let of_site = |(request, bytes): (&Request, f64)| {
+                let name = match request.is_server {
+                    true => "server".to_owned(),
+                    false => request.site.clone(),
+                };
+                (name, json!({"memory": format!("{}Mi", mebibytes(bytes))}))
+            };
+            let sites: Map<String, Value> = jobs.map(of_site).collect();
+            format!("{}\n", Value::from(sites))
+        }
+        Form::Kubernetes => {
+            let of_site = |request: &Request| {
+                let memory = json!({"memory": format!("{}Mi", mebibytes(request.bytes))});
+                (
+                    request.site.clone(),
+                    json!({"resources": {"requests": memory, "limits": memory}}),
+                )
+            };
+            let sites: Map<String, Value> = requests.iter().map(of_site).collect();
+            format!("{}\n", Value::from(sites))
+        }
+        Form::Slurm => {
+            let line = |request: &Request| {
+                format!(
+                    "--mem={}M  # {}\n",
+                    mebibytes(request.bytes),
+                    printable(&request.site)
+                )
+            };
+            requests.iter().map(line).collect()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(site: &str, megabytes: f64) -> Request {
+        Request {
+            site: site.to_owned(),
+            is_server: site == "server",
+            bytes: megabytes * MB,
+            job_bytes: Some(megabytes * MB - 100.0 * MB),
+            grows_beyond: false,
+        }
+    }
+
+    #[test]
+    fn equal_clients_are_one_entry_and_different_ones_are_named() {
+        let line = |clients: &[f64]| {
+            let mut all = vec![request("server", 1200.0)];
+            let clients = clients.iter().enumerate();
+            all.extend(clients.map(|(i, bytes)| request(&format!("site-{}", i + 1), *bytes)));
+            sentence(&all).unwrap()
+        };
+        let server = "memory to request: server 1200.0 MB";
+        assert_eq!(line(&[]), server);
+        assert_eq!(
+            line(&[890.0, 900.0]),
+            format!("{server}, each client 900.0 MB")
+        );
+        let different = format!("{server}, site-1 400.0 MB, site-2 900.0 MB");
+        assert_eq!(line(&[400.0, 900.0]), different);
+        let many = line(&[100.0, 200.0, 300.0, 400.0, 500.0]);
+        assert!(
+            many.ends_with(
+                "site-5 500.0 MB, site-4 400.0 MB, site-3 300.0 MB, each other client 200.0 MB"
+            ),
+            "{many}"
+        );
+        assert_eq!(sentence(&[]), None);
+    }
+
+    #[test]
+    fn each_form_has_its_unit() {
+        let all = [request("server", 1200.0), request("site-1", 900.0)];
+        assert_eq!(
+            specification(&all, Form::Nvflare),
+            "{\"server\":{\"memory\":\"1100Mi\"},\"site-1\":{\"memory\":\"800Mi\"}}\n"
+        );
+        let kubernetes = specification(&all, Form::Kubernetes);
+        assert!(
+            kubernetes.contains("\"site-1\":{\"resources\":{\"limits\":{\"memory\":\"900Mi\"}"),
+            "{kubernetes}"
+        );
+        assert_eq!(
+            specification(&all, Form::Slurm),
+            "--mem=1200M  # server\n--mem=900M  # site-1\n"
+        );
+    }
+}
