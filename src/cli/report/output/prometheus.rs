@@ -122,6 +122,8 @@ fn process_labels(report: &ProcessReport) -> Vec<Label> {
         ("site", process.site_names()),
         ("proc", report.process_name()),
     ];
+    labels.extend(process.name.clone().map(|name| ("name", name)));
+    labels.extend(process.host.clone().map(|host| ("host", host)));
     labels.extend(process.pid.map(|pid| ("pid", pid.to_string())));
     labels.extend(process.start.map(|start| ("start", start.to_string())));
     labels.extend(process.log.clone().map(|log| ("log", log)));
@@ -147,10 +149,28 @@ fn escaped(value: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::analyse::fixtures::{analyse, processes, sample, sizes};
+    use crate::report::model::Sample;
 
     #[test]
     fn quotes_backslashes_and_control_characters_in_labels_are_escaped() {
         let labels = vec![("site", "a\"b\\c\nd\x1b\u{9b}\0".to_owned())];
         assert_eq!(label_list(&labels), r#"site="a\"b\\c\nd\\x1b\\x9b\\x00""#);
+    }
+
+    #[test]
+    fn labels_have_the_name_and_the_host_of_the_process() {
+        let sample = Sample {
+            name: Some("ray".into()),
+            host: Some("node\u{1b}".into()),
+            ..sample(0, sizes(&[(Size::Rss, 100.0)]))
+        };
+        let text = metrics(&analyse(processes([sample])));
+        let line = text.lines().find(|line| line.contains("last_rss_bytes{"));
+        let line = line.unwrap_or_default();
+        assert!(
+            line.contains(r#"proc="TR ray",name="ray",host="node\\x1b""#),
+            "{text}"
+        );
     }
 }
