@@ -649,7 +649,7 @@ in_browser() {
 }
 check "a browser shows all charts in light and dark mode, and clicks sort the table" in_browser
 
-readable() {
+opens() {
     need chromium || {
         echo "no chromium here"
         exit 77
@@ -662,8 +662,8 @@ readable() {
     done
     python3 "$here/edge_cases.py" >edge.jsonl
     report 0 --html edge.html edge.jsonl
-    python3 "$here/readable.py" 1.html 7.html 40.html 200.html edge.html
+    python3 "$here/opens.py" 1.html 7.html 40.html 200.html edge.html
 }
-check "text is readable and does not overlap, at 1200 and 390 pixels, in light and dark mode, with 1, 7, 40 and 200 processes" readable
+check "pages of 1, 7, 40 and 200 processes have no error, no overflow at 1200 and 390 pixels, and a name for each image" opens
 
 finish

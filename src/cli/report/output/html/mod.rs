@@ -12,12 +12,15 @@ use std::fmt::Write;
 use super::chart::{self, escaped};
 use super::{ListLength, CHARTED_PROCESSES, PAGE_ROWS};
 use crate::report::analyse::stats::Slope;
-use crate::report::analyse::{count_verdicts, ProcessReport, Together};
+use crate::report::analyse::{count_verdicts, ProcessReport, Together, Verdict};
 use crate::report::explain::{self, observed_time};
 use crate::report::read::{message_about_repeated_markers, FileReport};
 use crate::report::sites::explanation;
 use crate::report::units::{or_dash, plural, range, signed_size, size, Amount};
 use parts::{badge, heads, kill_mark, number, sort_key, table_start};
+
+/// Processes whose charts are unfolded: the first ones that are not flat.
+const OPEN_PROCESSES: usize = 3;
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
@@ -34,8 +37,12 @@ pub fn page(reports: &[ProcessReport], files: &[FileReport], length: ListLength)
         together::section(&mut out, all, reports);
     }
     overview(&mut out, listed, drawn.len());
+    let mut opened = 0;
     for (i, report) in drawn.iter().enumerate() {
-        process(&mut out, report, i);
+        let is_quiet = report.finding.verdict == Verdict::Flat && !report.is_killed();
+        let is_open = drawn.len() == 1 || !is_quiet && opened < OPEN_PROCESSES;
+        opened += usize::from(is_open);
+        process(&mut out, report, i, is_open);
     }
     if undrawn > 0 {
         let _ = writeln!(
@@ -134,7 +141,7 @@ fn overview(out: &mut String, reports: &[ProcessReport], drawn: usize) {
     *out += "</tbody>\n</table>\n</div>\n</section>\n";
 }
 
-fn process(out: &mut String, report: &ProcessReport, i: usize) {
+fn process(out: &mut String, report: &ProcessReport, i: usize, is_open: bool) {
     let process = &report.process;
     let job = process.job.as_ref().map(|job| format!("job {job}"));
     let facts = [
@@ -150,10 +157,11 @@ fn process(out: &mut String, report: &ProcessReport, i: usize) {
     ];
     let known = facts.into_iter().flatten();
     let facts: Vec<String> = known.map(|fact| escaped(fact)).collect();
+    let open = if is_open { " open" } else { "" };
     let _ = writeln!(
         out,
-        "<article id=\"p{i}\" aria-labelledby=\"p{i}-name\">\n<h2 id=\"p{i}-name\">{} {}</h2>\n\
-         <p class=\"facts\">{}</p>\n<p class=\"evidence\">{}</p>",
+        "<article id=\"p{i}\" aria-labelledby=\"p{i}-name\">\n<details{open}>\n\
+         <summary><h2 id=\"p{i}-name\">{} {}</h2></summary>\n<p class=\"facts\">{}</p>\n<p class=\"evidence\">{}</p>",
         escaped(&report.full_name()),
         verdict_badges(report),
         facts.join(" \u{b7} "),
@@ -177,7 +185,7 @@ fn process(out: &mut String, report: &ProcessReport, i: usize) {
     }
     let id = format!("p{i}-sites");
     *out += &sites::section(&process.allocation_sites, &report.full_name(), &id);
-    *out += "</article>\n";
+    *out += "</details>\n</article>\n";
 }
 
 fn stages(out: &mut String, report: &ProcessReport, i: usize) {

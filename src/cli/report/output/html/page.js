@@ -55,3 +55,9 @@ if (rows.length > 1) {
   input.addEventListener("input", filter);
   filter();
 }
+// A link to a process unfolds it.
+const unfold = () => document.querySelector(location.hash || "main")?.querySelector(":scope > details")?.setAttribute("open", "");
+addEventListener("hashchange", unfold);
+unfold();
+// Charts have no size while they are folded.
+for (const details of document.querySelectorAll("article > details")) details.addEventListener("toggle", measure);
