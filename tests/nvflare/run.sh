@@ -33,6 +33,21 @@ in_simulator() { # FOLDER VERSION MODE PROGRAM...
     wait $job
 }
 
+simulate_models() { # FOLDER VERSION KIND auto|off: with or without the values that the hooks drop
+    FLARENA_GC=$4 in_simulator "$1" "$2" glibc "$JOB/same_models.py" "$3" "$1/workspace"
+}
+models_are_equal() { # NAME OTHER LINES: the hashes that two jobs have printed
+    local name
+    for name in "$1" "$2"; do
+        [ "$(cat "$SCRATCH/$name/status")" -eq 0 ] || { explain_failure "$name"; return 1; }
+        grep -a '^MODEL' "$SCRATCH/$name/log" >"$SCRATCH/$name/models"
+        [ "$(wc -l <"$SCRATCH/$name/models")" -eq "$3" ]
+    done
+    cmp "$SCRATCH/$1/models" "$SCRATCH/$2/models"
+}
+
+models_held() { grep -a '^HELD' "$SCRATCH/$1/log" | head -n 3 | tr '\n' ' '; } # NAME: at the start of FedAvg's rounds
+
 hang_is_reported() {
     local name=nvflare-provoked-hang folder=$SCRATCH/hang status=0
     mkdir "$folder"
@@ -149,6 +164,10 @@ for version in "${VERSIONS[@]}"; do
         done
     done
     start "$version-workflows" simulate_workflows "$version"
+    for kind in known custom; do
+        start "$version-$kind-auto" simulate_models "$version" $kind auto
+        start "$version-$kind-off" simulate_models "$version" $kind off
+    done
 done
 for version in "${PRE_RELEASES[@]}"; do start "$version-jemalloc-external" simulate "$version" jemalloc external; done
 # sub_start.sh and `nvflare poc start` start a POC system with both modes, in two versions.
@@ -206,6 +225,12 @@ for version in "${VERSIONS[@]}"; do
     done
     check "nvflare $version: the server of cyclic and cross-site evaluation marks each result and each reported round" \
         workflows_are_marked "$version-workflows"
+    check "nvflare $version: each global model of four workflows is the same whether or not the hooks drop values" \
+        models_are_equal "$version-known-auto" "$version-known-off" 15
+    check_output "nvflare $version: when a round of FedAvg starts, its server holds the global model alone" \
+        "HELD 1 HELD 1 HELD 1 " models_held "$version-known-auto"
+    check "nvflare $version: a controller of the program reads the last result and the global model at its end" \
+        models_are_equal "$version-custom-auto" "$version-custom-off" 6
 done
 check "nvflare ${VERSIONS[0]}: kits that FlarenaBuilder has built start alone, and run a job with all markers" \
     completed "${VERSIONS[0]}-built-jemalloc" jemalloc external

@@ -3,7 +3,7 @@
 - `nvflare.client.api.receive` and `send`: a trainer gets and gives a model, in-process or as an external process.
 - `fire_event_to_components`: the events of the job processes (server and client): rounds, aggregation, tasks.
 - `memory_utils.cleanup_memory`: the cleanup at the end of a round, which does not purge jemalloc.
-- `TxTask.stop`: the end of a message, which a reference cycle would keep (docs/nvflare-cycles.md).
+- `TxTask.stop`: the end of a message, which a reference cycle would keep (docs/nvflare-memory.md).
 
 NVFLARE_CLIENT_MEMORY_GC_ROUNDS=N adds a cleanup after the result of each N-th round: in a trainer when send()
 has returned, in a client's job when the result is on its way to the server.
@@ -18,7 +18,7 @@ import functools
 import os
 import weakref
 
-from . import _cleanup, _collector, _workflows
+from . import _cleanup, _collector, _live, _workflows
 from ._marking import (
     emit,
     guarded,
@@ -209,6 +209,7 @@ def _sent(sending: _Sending | None) -> None:
 @stage_hook
 def hook_events(shim: Shim, module: Any) -> None:
     fire = module.fire_event_to_components
+    drops = collections_wanted(os.environ)
 
     @functools.wraps(fire)
     def marked_fire(*args: Any, **kwargs: Any) -> Any:
@@ -217,18 +218,32 @@ def hook_events(shim: Shim, module: Any) -> None:
         if event == _workflows.START:
             _workflow.start()
         found = None if event is None else _STAGE_OF_EVENT.get(event)
+        ctx = _argument("ctx", 2, args, kwargs)
+        if drops:
+            _refresh_models(ctx)
         if found is None:
             return fire(*args, **kwargs)
         stage, position = found
-        ctx = _argument("ctx", 2, args, kwargs)
         if position == "before":
             _at_event(shim, event, stage, ctx)
         result = fire(*args, **kwargs)
         if position == "after":
             _at_event(shim, event, stage, ctx)
+            if drops and event == _workflows.RESULT_PROCESSED:
+                _drop_result(ctx, _argument("components", 1, args, kwargs))
         return result
 
     module.fire_event_to_components = marked_fire
+
+
+@guarded
+def _refresh_models(ctx: Any) -> None:
+    _live.refresh_models(ctx)
+
+
+@guarded
+def _drop_result(ctx: Any, components: Any) -> None:
+    _live.drop_result(ctx, components)
 
 
 @guarded

@@ -1,0 +1,90 @@
+"""The same models in every workflow, whatever the hooks drop: a job whose server prints a hash of each global model.
+
+same_models.py known|custom FOLDER   runs it in NVFlare's simulator, with its workspace in FOLDER
+    known    FedAvg, ScatterAndGather, FedAvg again, cyclic and cross-site evaluation, one after the other
+    custom   a controller of the program, which reads the global model, the last result and its peer at the end
+"""
+
+import gc
+import hashlib
+import sys
+
+import numpy
+from nvflare.apis.fl_component import FLComponent
+from nvflare.apis.shareable import Shareable
+from nvflare.app_common.abstract.model import ModelLearnable
+from nvflare.app_common.aggregators.intime_accumulate_model_aggregator import InTimeAccumulateWeightedAggregator
+from nvflare.app_common.np.np_model_persistor import NPModelPersistor
+from nvflare.app_common.np.np_trainer import NPTrainer
+from nvflare.app_common.np.np_validator import NPValidator
+from nvflare.app_common.shareablegenerators.full_model_shareable_generator import FullModelShareableGenerator
+from nvflare.app_common.workflows.cross_site_model_eval import CrossSiteModelEval
+from nvflare.app_common.workflows.cyclic_ctl import CyclicController
+from nvflare.app_common.workflows.fedavg import FedAvg
+from nvflare.app_common.workflows.scatter_and_gather import ScatterAndGather
+from nvflare.job_config.api import FedJob
+
+CLIENTS, ROUNDS = 2, 3
+
+
+def digest(weights):
+    content = hashlib.sha256()
+    for name in sorted(weights):
+        content.update(name.encode() + numpy.ascontiguousarray(weights[name]).tobytes())
+    return content.hexdigest()[:16]
+
+
+def held():
+    """The number of different models in results and global models that something holds."""
+    gc.collect()
+    found = [part for part in gc.get_objects() if isinstance(part, (Shareable, ModelLearnable)) and len(part) > 1]
+    arrays = [value for part in found for value in flat(part) if isinstance(value, numpy.ndarray)]
+    return len({id(array) for array in arrays})
+
+
+def flat(value):
+    return [leaf for part in value.values() for leaf in flat(part)] if isinstance(value, dict) else [value]
+
+
+class Hashes(FLComponent):
+    """Prints the hash of the global model at some events, and how many models are held."""
+
+    def handle_event(self, event_type, fl_ctx):
+        if event_type in ("_after_shareable_to_learnable", "_round_started", "_end_workflow", "_end_run"):
+            model = fl_ctx.get_prop("global_model")
+            if model is not None:
+                print("HELD", held(), flush=True)
+                print("MODEL", event_type, fl_ctx.get_prop("current_round"), digest(model["weights"]), flush=True)
+
+
+class ReadsAtTheEnd(FedAvg):
+    def run(self):
+        super().run()
+        model, result = self.fl_ctx.get_prop("global_model"), self.fl_ctx.get_prop("__task_result__")
+        sent = self.fl_ctx.get_peer_context().get_prop("__shareable__")
+        print("MODEL custom", digest(model["weights"]), len(result) > 1, result is sent, flush=True)
+
+
+def main(kind, folder):
+    job = FedJob(name="job", min_clients=CLIENTS)
+    job.to_server(NPModelPersistor(), id="persistor")
+    job.to_server(FullModelShareableGenerator(), id="shareable_generator")
+    job.to_server(InTimeAccumulateWeightedAggregator(expected_data_kind="WEIGHTS"), id="aggregator")
+    job.to_server(Hashes(), id="hashes")
+    fedavg = {"num_clients": CLIENTS, "num_rounds": ROUNDS, "persistor_id": "persistor"}
+    if kind == "custom":
+        job.to_server(ReadsAtTheEnd(**fedavg))
+    else:
+        job.to_server(FedAvg(**fedavg))
+        ids = {f"{part}_id": part for part in ("persistor", "shareable_generator", "aggregator")}
+        job.to_server(ScatterAndGather(min_clients=CLIENTS, num_rounds=ROUNDS, wait_time_after_min_received=0, **ids))
+        job.to_server(FedAvg(**fedavg))
+        job.to_server(CyclicController(num_rounds=ROUNDS, task_assignment_timeout=60, order="FIXED"))
+        job.to_server(CrossSiteModelEval(submit_model_task_name="submit_model"))
+    job.to_clients(NPTrainer(sleep_time=0), tasks=["train", "submit_model"])
+    job.to_clients(NPValidator(sleep_time=0), tasks=["validate"])
+    job.simulator_run(folder, n_clients=CLIENTS, threads=CLIENTS)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
