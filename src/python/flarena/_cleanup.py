@@ -1,7 +1,8 @@
 """The cleanup of an NVFlare client after its results: NVFLARE_CLIENT_MEMORY_GC_ROUNDS and NVFLARE_CUDA_EMPTY_CACHE.
 
 NVFlare documents both variables. Until 2.8 it reads them in external trainers only, and from 2.9 on nowhere.
-A recipe's `client_memory_gc_rounds` makes NVFlare clean up by itself: for such a result nothing is done here.
+A recipe's `client_memory_gc_rounds` reaches the trainer. The client's job gets the number from its executor.
+Where NVFlare cleans up by itself, nothing is done for the result.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from ._settings import cuda_cache_wanted, gc_rounds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from ._native import Shim
 
 
@@ -38,9 +41,19 @@ class ResultCleanup:
                 empty_cuda_cache()
 
 
-def result_cleanup(shim: Shim) -> ResultCleanup | None:
-    """The cleanup of this process, or None if the user asks for none."""
-    rounds = gc_rounds(os.environ)
+def rounds_of_executor(components: Any) -> int:
+    """The number that a recipe gives to an executor of NVFlare among the components of a client's job; 0: none."""
+    executor: Any = getattr(sys.modules.get("nvflare.apis.executor"), "Executor", None)
+    if executor is None:
+        return 0
+    numbers = [vars(part).get("_memory_gc_rounds") for part in components if isinstance(part, executor)]
+    return min((number for number in numbers if type(number) is int and number > 0), default=0)
+
+
+def result_cleanup(shim: Shim, rounds: int = 0) -> ResultCleanup | None:
+    """The cleanup of this process, or None if the user asks for none. The variable wins over `rounds`."""
+    if os.environ.get("NVFLARE_CLIENT_MEMORY_GC_ROUNDS", "").strip():
+        rounds = gc_rounds(os.environ)
     if rounds == 0:
         return None
     from ._collector import watch

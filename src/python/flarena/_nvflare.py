@@ -5,8 +5,8 @@
 - `memory_utils.cleanup_memory`: the cleanup at the end of a round, which does not purge jemalloc.
 - `TxTask.stop`: the end of a message, which a reference cycle would keep (docs/nvflare-memory.md).
 
-NVFLARE_CLIENT_MEMORY_GC_ROUNDS=N adds a cleanup after the result of each N-th round: in a trainer when send()
-has returned, in a client's job when the result is on its way to the server.
+NVFLARE_CLIENT_MEMORY_GC_ROUNDS=N, or the number of a recipe's executor, adds a cleanup after the result of each N-th
+round: in a trainer when send() has returned, in a client's job when the result is on its way to the server.
 
 Each wrapper calls the original with the same arguments and passes its result and exceptions on. The added
 code is guarded: an error in it writes one line to stderr and has no other effect.
@@ -92,10 +92,24 @@ _has_task = False
 _has_marked_cache = False
 
 
-@functools.cache
+_own_cleanup: _cleanup.ResultCleanup | None = None
+_knows_cleanup = False
+
+
 def _result_cleanup() -> _cleanup.ResultCleanup | None:
-    shim = find_shim()
-    return None if shim is None else _cleanup.result_cleanup(shim)
+    global _own_cleanup, _knows_cleanup
+    if not _knows_cleanup:
+        _knows_cleanup = True
+        shim = find_shim()
+        _own_cleanup = None if shim is None else _cleanup.result_cleanup(shim)
+    return _own_cleanup
+
+
+@guarded
+def _note_executor(shim: Shim, components: Any) -> None:
+    global _own_cleanup
+    if _result_cleanup() is None:
+        _own_cleanup = _cleanup.result_cleanup(shim, _cleanup.rounds_of_executor(components))
 
 
 @guarded
@@ -224,6 +238,8 @@ def hook_events(shim: Shim, module: Any) -> None:
         if found is None:
             return fire(*args, **kwargs)
         stage, position = found
+        if stage == "before_task":
+            _note_executor(shim, _argument("components", 1, args, kwargs))
         if position == "before":
             _at_event(shim, event, stage, ctx)
         result = fire(*args, **kwargs)
@@ -328,9 +344,6 @@ def hook_cleanup(module: Any) -> None:
     _collector.watch()  # so that the cleanup's own collections are counted
     purges = shim.allocator() == "jemalloc"
     marks = markers_wanted(os.environ) and not purges
-    own_cleanup = _result_cleanup()
-    if not (purges or marks or own_cleanup):
-        return
     cleanup = module.cleanup_memory
 
     @functools.wraps(cleanup)
@@ -343,8 +356,8 @@ def hook_cleanup(module: Any) -> None:
             _purge(shim)  # the library marks before_trim and after_trim
         if marks:
             mark_at_last_place(shim, "after_trim")
-        if own_cleanup is not None:
-            own_cleanup.note_cleanup_of_nvflare()
+        if _own_cleanup is not None:
+            _own_cleanup.note_cleanup_of_nvflare()
         return result
 
     module.cleanup_memory = hooked_cleanup
