@@ -4,8 +4,10 @@ markers_in_nvflares_log.py FOLDER
 """
 
 import io
+import json  # noqa: F401  # as NVFlare does
 import logging
 import os
+import re
 import sys
 
 from contexts import ServerContext
@@ -48,4 +50,12 @@ logging.getLogger("nvflare").propagate = False
 fire()
 (line,) = lines("log.txt")
 assert line.startswith("nvflare.fuel.utils.mem_utils - INFO - [RSS] - s=server r=5 round_started: "), line
+logging.getLogger("nvflare").propagate = True
+fire("_before_aggregation")
+fire("_after_aggregation")
+memory = [line for line in lines("log.txt") if "[MEM]" in line]
+assert len(memory) == 1 and re.fullmatch(
+    r"nvflare.fuel.utils.mem_utils - INFO - \[MEM\] - s=server r=5( (peak|live|free|cached|file|gpu|left)=\d+\.\d)+ MB",
+    memory[0],
+), memory
 assert line.endswith(" MB") and lines("error_log.txt") == [] and console.getvalue() == ""

@@ -65,7 +65,7 @@ in_logs() { # MODE: the line on stderr is that in the log
     hooked "$1" FLARENA_LOG=off "$PYTHON" "$HERE/markers_in_nvflares_log.py" "$SCRATCH/logs" 2>"$SCRATCH/stderr" ||
         { cat "$SCRATCH/stderr"; return 1; }
     [ "$(grep -c ' round_started: ' "$SCRATCH/stderr")" -eq 4 ]
-    grep -qxF "$(sed 's/.* - INFO - //' "$SCRATCH/logs/log.txt")" "$SCRATCH/stderr"
+    grep -qxF "$(sed -n '1s/.* - INFO - //p' "$SCRATCH/logs/log.txt")" "$SCRATCH/stderr"
 }
 
 cleans_up() { # MODE ROUNDS

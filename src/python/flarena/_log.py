@@ -7,15 +7,51 @@ copied: NVFlare already writes the stderr of a trainer to the log of its client.
 
 from __future__ import annotations
 
+import os
 import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from ._native import Shim
+
 # NVFlare configures logging with this module, and writes its own [RSS] lines with this logger.
 _CONFIGURES_LOGGING = "nvflare.fuel.utils.log_utils"
 _LOGGER = "nvflare.fuel.utils.mem_utils"
+
+
+# The name of a size in a [MEM] line -> the statistic.
+_SIZES = {
+    "peak": "hwm_bytes",
+    "live": "live_bytes",
+    "free": "retained_bytes",
+    "cached": "recycled_bytes",
+    "file": "file_bytes",
+    "gpu": "gpu_reserved_bytes",
+}
+
+
+def write_memory(shim: Shim, site: str | None, round: int | None) -> None:
+    """Write the sizes of this process at the end of a round: `[MEM] TR s=site-1 r=3 peak=812.0 live=402.1 MB`.
+
+    A trainer writes to stderr, which its client's log contains. May run handlers of the program, as copy_to_log.
+    """
+    json = sys.modules.get("json")  # without an import: a finalizer may mark in the middle of one
+    if json is None or _CONFIGURES_LOGGING not in sys.modules:
+        return
+    stats = json.loads(shim.stats_json())
+    sizes = {name: stats.get(key) for name, key in _SIZES.items()}
+    if stats.get("cgroup_limit_bytes") is not None and stats.get("cgroup_bytes") is not None:
+        sizes["left"] = max(stats["cgroup_limit_bytes"] - stats["cgroup_bytes"], 0)
+    text = " ".join(f"{name}={size / (1 << 20):.1f}" for name, size in sizes.items() if size is not None)
+    # A site's name may have any character: the library escapes those of markers, and so does this line.
+    name = "-" if site is None else site.encode("unicode_escape").decode("ascii").replace(" ", "_")
+    line = f"[MEM] {stats.get('proc', '-')} s={name} r={'-' if round is None else round} {text} MB"
+    if stats.get("proc") == "TR":
+        os.write(2, line.encode() + b"\n")
+    else:
+        copy_to_log(line)
 
 
 def copy_to_log(line: str) -> None:

@@ -108,7 +108,11 @@ def mark(shim: Shim, stage: Stage, site: str | None, round: int | None) -> None:
     """Mark the stage without a collection, also in NVFlare's logs."""
     global _last_place
     _last_place = (site, round)
-    _log.copy_to_log(shim.mark_and_copy(stage, site, round))
+    line = shim.mark_and_copy(stage, site, round)
+    _log.copy_to_log(line)
+    # A trainer in the client's job ends its round when the result is on its way.
+    if line and stage in _BEFORE_WAIT and not (stage == "send" and line.startswith("[RSS] CJ")):
+        _log.write_memory(shim, site, round)
 
 
 def mark_in_signal_handler(shim: Shim, stage: Stage, site: str | None, round: int | None) -> None:
