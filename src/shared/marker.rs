@@ -211,6 +211,46 @@ pub fn parse_text(line: &str) -> Option<TextMarker<'_>> {
     })
 }
 
+/// The sizes of a `[MEM]` line, which NVFlare's processes write after the `[RSS]` line of the same stage.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct MemoryLine {
+    pub proc: String,
+    pub site: Option<String>,
+    pub round: Option<i64>,
+    /// Bytes by name, such as `live`.
+    sizes: Vec<(String, f64)>,
+}
+
+impl MemoryLine {
+    /// Parses `[MEM] <proc> s=<site> r=<round> peak=<MB> live=<MB> MB` anywhere in a log line.
+    pub fn parse(line: &str) -> Option<MemoryLine> {
+        let rest = &line[line.find("[MEM] ")? + "[MEM] ".len()..];
+        let (proc, rest) = rest.split_once(" s=")?;
+        let (site, rest) = rest.split_once(" r=")?;
+        let (round, rest) = rest.split_once(' ')?;
+        let (sizes, _) = rest.split_once("MB")?;
+        let size = |text: &str| {
+            let (name, megabytes) = text.split_once('=')?;
+            let megabytes: f64 = megabytes.parse().ok()?;
+            (0.0..1e12)
+                .contains(&megabytes)
+                .then(|| (name.to_owned(), megabytes * MB))
+        };
+        Some(MemoryLine {
+            proc: proc.to_owned(),
+            site: (site != "-").then(|| site.to_owned()),
+            round: round.parse().ok(),
+            sizes: sizes.split_whitespace().map(size).collect::<Option<_>>()?,
+        })
+    }
+
+    /// Bytes, or `None` if the line does not have them.
+    pub fn size(&self, name: &str) -> Option<f64> {
+        let mut sizes = self.sizes.iter();
+        sizes.find(|(own, _)| own == name).map(|(_, bytes)| *bytes)
+    }
+}
+
 /// The stage and the megabytes of `send: 87.8 MB`. A logger may append fields: `send: 87.8 MB [mem_utils] job=a1`. A stage
 /// may contain a size itself, so a size at the end comes first.
 fn stage_and_size(text: &str) -> Option<(&str, f64)> {

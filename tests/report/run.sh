@@ -41,6 +41,13 @@ every_verdict() {
 }
 check "a flat site, a leak, retention and mapped files get their verdicts" every_verdict
 
+logs_give_the_same_verdicts() {
+    verdicts job.jsonl >whole
+    python3 "$here/as_logs.py" job.jsonl send >log.txt
+    verdicts log.txt | diff whole -
+}
+check "[RSS] and [MEM] lines of a log give the verdicts of the marker file" logs_give_the_same_verdicts
+
 table() {
     report 0 job.jsonl
     contains out "STAGE"

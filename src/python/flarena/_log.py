@@ -23,13 +23,14 @@ _LOGGER = "nvflare.fuel.utils.mem_utils"
 
 # The name of a size in a [MEM] line -> the statistic.
 _SIZES = {
-    "peak": "hwm_bytes",
     "live": "live_bytes",
     "free": "retained_bytes",
     "cached": "recycled_bytes",
     "file": "file_bytes",
     "gpu": "gpu_reserved_bytes",
 }
+# The highest resident size at the previous [MEM] line.
+_last_highest = 0
 
 
 def write_memory(shim: Shim, site: str | None, round: int | None) -> None:
@@ -40,10 +41,16 @@ def write_memory(shim: Shim, site: str | None, round: int | None) -> None:
     json = sys.modules.get("json")  # without an import: a finalizer may mark in the middle of one
     if json is None or _CONFIGURES_LOGGING not in sys.modules:
         return
+    global _last_highest
     stats = json.loads(shim.stats_json())
-    sizes = {name: stats.get(key) for name, key in _SIZES.items()}
-    if stats.get("cgroup_limit_bytes") is not None and stats.get("cgroup_bytes") is not None:
-        sizes["left"] = max(stats["cgroup_limit_bytes"] - stats["cgroup_bytes"], 0)
+    highest = stats.get("hwm_bytes") or 0
+    # The kernel's highest size is that of this round only if it rose in this round.
+    sizes = {"peak": highest if highest > _last_highest else stats.get("rss_bytes")}
+    sizes |= {name: stats.get(key) for name, key in _SIZES.items()}
+    _last_highest = max(highest, _last_highest)
+    limit, used = stats.get("cgroup_limit_bytes"), stats.get("cgroup_bytes")
+    if limit is not None and used is not None:
+        sizes |= {"left": max(limit - used, 0), "limit": limit}
     text = " ".join(f"{name}={size / (1 << 20):.1f}" for name, size in sizes.items() if size is not None)
     # A site's name may have any character: the library escapes those of markers, and so does this line.
     name = "-" if site is None else site.encode("unicode_escape").decode("ascii").replace(" ", "_")

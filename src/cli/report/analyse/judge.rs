@@ -71,11 +71,15 @@ fn deciding_stage<'l, 'a>(stages: &'l [StageTrend<'a>]) -> Option<&'l StageTrend
         stages.retain(|s| !is_periodic(s) || !has_enough_stage && !s.shows_only_start);
     }
     let growing = stages.iter().copied().filter(|s| s.trend.is_growing());
-    if let Some(stage) = growing.max_by_key(|stage| length(stage)) {
-        return Some(stage);
-    }
     let longest = stages.iter().copied().map(length).max()?;
     let is_regular = |stage: &&StageTrend| 5 * length(stage) >= 4 * longest;
+    // In NVFlare's logs one stage of a round has all sizes, and the others have RSS alone.
+    let explains = |stage: &&StageTrend| {
+        is_regular(stage) && stage.sizes.iter().all(|sizes| !sizes[Size::Live].is_nan())
+    };
+    if let Some(stage) = growing.max_by_key(|stage| (explains(stage), length(stage))) {
+        return Some(stage);
+    }
     let regular = stages.into_iter().filter(is_regular);
     regular.min_by(|a, b| a.median_footprint.total_cmp(&b.median_footprint))
 }

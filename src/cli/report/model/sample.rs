@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::ops::{Index, IndexMut};
 
+use flarena_shared::marker::MemoryLine;
 use flarena_shared::stages::Stage;
 
 /// The sizes of which every round is kept. A number that is needed once per process is a field of [`Sample`].
@@ -244,6 +245,25 @@ impl Sample<'_> {
     /// True for the first marker of a program. An exec begins another program in the same process.
     pub fn begins_program(&self) -> bool {
         self.seq == Some(0) && self.stage == Stage::Load.name()
+    }
+
+    /// Takes the sizes of a `[MEM]` line, if it is of the same process and round.
+    pub fn complete(&mut self, memory: &MemoryLine) {
+        let is_same = self.proc == memory.proc
+            && self.site.as_deref() == memory.site.as_deref()
+            && self.round == memory.round;
+        if !is_same {
+            return;
+        }
+        let size = |name| memory.size(name).unwrap_or(f64::NAN);
+        self.sizes[Size::Live] = size("live");
+        self.sizes[Size::Retained] = size("free");
+        self.sizes[Size::Recycled] = size("cached");
+        self.sizes[Size::File] = size("file");
+        self.sizes[Size::Anon] = self.sizes[Size::Rss] - size("file");
+        self.recent_peak_rss = size("peak");
+        self.cgroup_limit = size("limit");
+        self.sizes[Size::Cgroup] = size("limit") - size("left");
     }
 
     /// A copy that does not borrow from the line.

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use flarena_shared::marker::parse_text;
+use flarena_shared::marker::{parse_text, MemoryLine};
 use flarena_shared::sites::Record;
 use memchr::{memchr, memmem::find};
 
@@ -26,6 +26,7 @@ const BELL: u8 = 0x07;
 pub struct LineContent<'a> {
     pub samples: Vec<Sample<'a>>,
     pub sites: Option<Box<Record>>,
+    pub memory: Option<MemoryLine>,
     /// Why a part of the line could not be read.
     pub error: Option<String>,
 }
@@ -47,7 +48,10 @@ impl<'a> LineContent<'a> {
 
     /// True for most lines of a log.
     pub fn is_empty(&self) -> bool {
-        self.samples.is_empty() && self.sites.is_none() && self.error.is_none()
+        self.samples.is_empty()
+            && self.sites.is_none()
+            && self.memory.is_none()
+            && self.error.is_none()
     }
 }
 
@@ -87,7 +91,7 @@ fn read_plain(line: &[u8], end: LineEnd) -> LineContent<'_> {
     } else if find(line, MARKER_FIELD).is_some() {
         LineContent::of_error("the end of a record whose start is missing")
     } else {
-        rss_line(line)
+        text_line(line)
     };
     let with_hint = |error| match end {
         LineEnd::Newline => error,
@@ -120,7 +124,7 @@ fn object(line: &[u8]) -> LineContent<'_> {
         Ok(record::Object::Other) => LineContent::default(),
         Err(_) => match find(line, MARKER_START) {
             Some(at) => joined_records(line, at),
-            None => rss_line(line),
+            None => text_line(line),
         },
     }
 }
@@ -166,6 +170,7 @@ fn into_owned<'a>(inner: LineContent<'_>, t: Option<f64>) -> LineContent<'a> {
     LineContent {
         samples: inner.samples.into_iter().map(owned).collect(),
         sites: inner.sites,
+        memory: inner.memory,
         error: inner.error,
     }
 }
@@ -188,9 +193,9 @@ pub fn divided(line: &[u8]) -> Option<(usize, bool)> {
     is_stream.then_some((tag + 2, more_follows))
 }
 
-/// An `[RSS]` line: NVFlare's own, anywhere in its logs, or flarena's text form.
-fn rss_line(line: &[u8]) -> LineContent<'_> {
-    let Some(at) = find(line, b"[RSS] ") else {
+/// An `[RSS]` line: NVFlare's own, anywhere in its logs, or flarena's text form; or a `[MEM]` line.
+fn text_line(line: &[u8]) -> LineContent<'_> {
+    let Some(at) = find(line, b"[RSS] ").or_else(|| find(line, b"[MEM] ")) else {
         return LineContent::default();
     };
     // A JSON log behind the prefix of another log, such as that of kubectl, CRI or journald.
@@ -204,6 +209,12 @@ fn rss_line(line: &[u8]) -> LineContent<'_> {
     let Ok(text) = std::str::from_utf8(&line[at..]) else {
         return LineContent::of_error("an [RSS] line that is not UTF-8");
     };
+    if text.starts_with("[MEM] ") {
+        return LineContent {
+            memory: MemoryLine::parse(text),
+            ..LineContent::default()
+        };
+    }
     let Some(marker) = parse_text(text) else {
         // Another program's `[RSS] `, such as that of a news feed, is ignored.
         let is_marker = text.contains(" s=") && text.contains(" r=");

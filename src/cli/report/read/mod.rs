@@ -216,6 +216,8 @@ struct Reader<'a> {
     has_epoch: bool,
     /// The first parts of a line that a container runtime has divided.
     divided: Vec<u8>,
+    /// The `[RSS]` line read last, until it is known whether a `[MEM]` line completes it.
+    pending: Option<(Sample<'static>, u64)>,
     /// Markers of processes beyond the limit of the store.
     dropped_markers: u64,
     /// Markers of which it is not known which of two machines wrote them.
@@ -233,6 +235,7 @@ impl<'a> Reader<'a> {
             epoch: index as u64,
             has_epoch: false,
             divided: Vec::new(),
+            pending: None,
             dropped_markers: 0,
             ambiguous_markers: 0,
             has_reported_version: false,
@@ -256,6 +259,7 @@ impl<'a> Reader<'a> {
             let whole = std::mem::take(&mut self.divided);
             self.add_line(line::read(&whole, LineEnd::Cut), lines.number);
         }
+        self.add_pending();
         self.report.lines = lines.number;
         self.add_summary();
     }
@@ -282,13 +286,28 @@ impl<'a> Reader<'a> {
     fn add_line(&mut self, content: LineContent, line: u64) {
         self.report.other_lines += u64::from(content.is_empty());
         for sample in content.samples {
-            self.add(sample, line);
+            self.add_pending();
+            match sample.pid {
+                Some(_) => self.add(sample, line),
+                None => self.pending = Some((sample.into_owned(), line)),
+            }
+        }
+        if let Some(memory) = content.memory
+            && let Some((sample, _)) = &mut self.pending
+        {
+            sample.complete(&memory);
         }
         if let Some(record) = content.sites {
             self.store.add_sites(*record);
         }
         if let Some(error) = content.error {
             self.report.add_error(Some(line), error);
+        }
+    }
+
+    fn add_pending(&mut self) {
+        if let Some((sample, line)) = self.pending.take() {
+            self.add(sample, line);
         }
     }
 

@@ -75,6 +75,32 @@ fn rss_lines_of_nvflare_are_read_among_other_lines() {
 }
 
 #[test]
+fn a_memory_line_completes_the_rss_line_of_its_process_before_it() {
+    let log = "[RSS] SJ s=server r=2 after_aggregation: 512.0 MB\n\
+               2026-11-20 06:32:47,250 - worker - INFO - saved\n\
+               [MEM] SJ s=server r=2 peak=812.0 live=402.1 free=12.0 cached=8.0 file=90.0 left=24.0 limit=1024.0 MB\n\
+               [RSS] CJ s=site-1 r=2 after_task: 100.0 MB\n\
+               [MEM] TR s=site-1 r=2 peak=90.0 live=40.0 MB\n";
+    let (processes, report) = read_text("log.txt", log);
+    assert_eq!(
+        (report.markers, report.other_lines, report.is_incomplete),
+        (2, 1, false)
+    );
+    let first = points(&processes[0])[0].clone();
+    let megabytes = |size| first.sizes[size] / 1048576.0;
+    assert_eq!(
+        (megabytes(Size::Rss), megabytes(Size::Live)),
+        (512.0, 402.1)
+    );
+    assert_eq!(
+        (megabytes(Size::Anon), megabytes(Size::Cgroup)),
+        (422.0, 1000.0)
+    );
+    assert_eq!(processes[0].cgroup_limit, 1024.0 * 1048576.0);
+    assert!(points(&processes[1])[0].sizes[Size::Live].is_nan());
+}
+
+#[test]
 fn markers_inside_json_logs_are_read() {
     let nvflare =
         r#"{"asctime": "2026-11-20 06:32:46", "message": "[RSS] CA s=site-1 r=2 send: 87.8 MB"}"#;
