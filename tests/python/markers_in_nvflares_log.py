@@ -55,7 +55,8 @@ fire("_before_aggregation")
 fire("_after_aggregation")
 memory = [line for line in lines("log.txt") if "[MEM]" in line]
 assert len(memory) == 1 and re.fullmatch(
-    r"nvflare.fuel.utils.mem_utils - INFO - \[MEM\] - s=server r=5( (peak|live|free|cached|file|gpu|left|limit)=\d+\.\d)+ MB",
+    r"nvflare.fuel.utils.mem_utils - INFO - \[MEM\] - s=server r=5"
+    r"( (peak|live|free|cached|file|gpu|left|limit)=\d+\.\d)+ MB",
     memory[0],
 ), memory
 assert line.endswith(" MB") and lines("error_log.txt") == [] and console.getvalue() == ""

@@ -1,4 +1,4 @@
-"""Prints the markers of FILE as the lines of NVFlare's logs: an [RSS] line for each, and a [MEM] line after each last stage.
+"""Prints the markers of FILE as lines of NVFlare's logs: [RSS] for each, and [MEM] after each LAST_STAGE.
 
 as_logs.py FILE LAST_STAGE
 """
@@ -9,8 +9,9 @@ import sys
 MB = 1 << 20
 SIZES = {"live": "live_bytes", "free": "retained_bytes", "cached": "recycled_bytes", "file": "file_bytes"}
 
-for line in open(sys.argv[1]):
-    marker = json.loads(line)
+with open(sys.argv[1]) as file:
+    markers = [json.loads(line) for line in file]
+for marker in markers:
     process = f"{marker['proc']} s={marker['site']} r={marker['round']}"
     print(f"2026-11-20 06:32:47,250 - INFO - [RSS] {process} {marker['stage']}: {marker['rss_bytes'] / MB:.1f} MB")
     if marker["stage"] == sys.argv[2]:
