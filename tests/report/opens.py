@@ -58,7 +58,7 @@ def prepare(folder, pages):
     for page in pages:
         name = os.path.basename(page)
         text = pathlib.Path(page).read_text()
-        text = text.replace("<title>flarena report", f"{CHECK}<title>{name}", 1)
+        text = re.sub(r"<title>flarena \w+", lambda _: f"{CHECK}<title>{name}", text, count=1)
         assert CHECK in text, page
         pathlib.Path(folder, name).write_text(text)
         for width in WIDTHS:

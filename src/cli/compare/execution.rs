@@ -14,6 +14,7 @@ use parking_lot::{Condvar, Mutex};
 use rustix::io::Errno;
 use rustix::process::{waitid, Pid, Signal, WaitId, WaitIdOptions};
 
+use super::load::Load;
 use super::model::Run;
 use super::series::{pause, Sample, Series};
 use super::tree;
@@ -72,7 +73,8 @@ pub fn execute(
     interrupts: &Interrupts,
     show: &dyn Fn(f64, f64),
 ) -> anyhow::Result<Execution> {
-    let cpu_before = cpu_of_children();
+    let cpu_before = cpu_of(libc::RUSAGE_CHILDREN);
+    let (load, own_before) = (Load::start(), cpu_of(libc::RUSAGE_SELF));
     let mut child = start(command, environment, log)?;
     let started = Instant::now();
     let ended = watch_for_the_end(&child);
@@ -91,7 +93,8 @@ pub fn execute(
             series.push(Sample {
                 at,
                 pss_bytes: used.pss_bytes as f64,
-                cpu_s: used.cpu_ticks as f64 / ticks_per_second() + cpu_of_children() - cpu_before,
+                cpu_s: used.cpu_ticks as f64 / ticks_per_second() + cpu_of(libc::RUSAGE_CHILDREN)
+                    - cpu_before,
             });
             show(at, used.pss_bytes as f64);
         }
@@ -117,7 +120,9 @@ pub fn execute(
         }
     };
     let status = child.wait().context("cannot wait for the command")?;
-    let cpu_s = cpu_of_children() - cpu_before;
+    let cpu_s = cpu_of(libc::RUSAGE_CHILDREN) - cpu_before;
+    let measuring_s = cpu_of(libc::RUSAGE_SELF) - own_before;
+    let load_of_others = load.and_then(|load| load.share_of_others(cpu_s + measuring_s));
     let end = match end {
         _ if interrupts.signal().is_some() => End::Interrupted,
         None => End::Interrupted,
@@ -126,6 +131,7 @@ pub fn execute(
             series,
             cpu_s,
             wall_s: end.duration_since(started).as_secs_f64(),
+            load_of_others,
         }),
     };
     Ok(Execution {
@@ -225,12 +231,12 @@ fn ticks_per_second() -> f64 {
     rustix::param::clock_ticks_per_second() as f64
 }
 
-/// The CPU seconds of all ended descendants that were waited for.
-fn cpu_of_children() -> f64 {
+/// The CPU seconds of this process, or of all ended descendants that were waited for.
+fn cpu_of(whom: libc::c_int) -> f64 {
     // SAFETY: `rusage` is plain data, and zeroes are a valid value.
     let mut used: libc::rusage = unsafe { std::mem::zeroed() };
     // SAFETY: the call only writes to `used`, which outlives it.
-    unsafe { libc::getrusage(libc::RUSAGE_CHILDREN, &mut used) };
+    unsafe { libc::getrusage(whom, &mut used) };
     let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
     seconds(used.ru_utime) + seconds(used.ru_stime)
 }

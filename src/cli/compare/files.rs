@@ -27,6 +27,7 @@ fn variant(comparison: &Comparison, outcome: &Outcome) -> Value {
         let figures =
             Metric::ALL.map(|metric| (metric.key().to_owned(), run.figure(metric).into()));
         let mut figures: Map<String, Value> = figures.into_iter().collect();
+        figures.insert("foreign_cpu_share".to_owned(), run.load_of_others.into());
         figures.insert("pss".to_owned(), json!(run.series.points()));
         Value::Object(figures)
     });
@@ -68,7 +69,7 @@ pub fn page(comparison: &Comparison) -> String {
     let _ = write!(
         out,
         "<header>\n<h1>Memory with and without flarena\
-         </h1>\n<p>{}</p>\n</header>\n<main>\n<section>\n<table>\n<caption>PSS of all processes, CPU \
+         </h1>\n<p>{}</p>\n</header>\n<main>\n<section>\n<div class=\"wide\" tabindex=\"0\">\n<table>\n<caption>PSS of all processes, CPU \
          and elapsed time: mean of the runs, their range, and the change against plain</caption>\n\
          <thead><tr><th scope=\"col\">Variant</th>",
         escaped(&comparison.title()),
@@ -95,14 +96,15 @@ pub fn page(comparison: &Comparison) -> String {
         }
         out += "</tr>\n";
     }
-    out += "</tbody>\n</table>\n</section>\n<section>\n";
+    out += "</tbody>\n</table>\n</div>\n</section>\n<section>\n";
     for sentence in text::sentences(comparison) {
         let _ = writeln!(out, "<p class=\"evidence\">{}</p>", escaped(&sentence));
     }
     let chart = chart::lines("memory", "Memory over time", &lines(comparison));
     let _ = write!(
         out,
-        "<figure>\n{chart}</figure>\n</section>\n</main>\n</body>\n</html>\n"
+        "<figure>\n{chart}</figure>\n<p>{}</p>\n</section>\n</main>\n</body>\n</html>\n",
+        text::CHARTED_RUN
     );
     out
 }

@@ -4,6 +4,7 @@
 
 mod execution;
 mod files;
+mod load;
 mod model;
 mod series;
 mod statistics;
@@ -41,7 +42,7 @@ const MAX_SHOWN_BYTES: usize = 2000;
 /// NVFlare recommends), and on flarena in both modes. The runs of the variants alternate. Shows the
 /// memory (PSS) of all its processes at the peak, on average and while it is idle (the median after
 /// a second with less than 5 % of a CPU), CPU and elapsed time, and which differences are beyond
-/// noise. A peak that is shorter than the pause between two samples, usually at most a quarter of a
+/// noise. A run beside other programs that use more than 20 % of the CPUs is repeated once. A peak that is shorter than the pause between two samples, usually at most a quarter of a
 /// second, can be missed.
 ///
 /// The command reads nothing from stdin, and its output is kept in logs. It should do the same work
@@ -68,6 +69,9 @@ pub struct Args {
     /// Print JSON, with all samples
     #[arg(long)]
     json: bool,
+    /// Print a table in Markdown, for a pull request
+    #[arg(long, conflicts_with = "json")]
+    markdown: bool,
     /// Write table and chart as one self-contained HTML page
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
@@ -180,9 +184,13 @@ fn measure_once(
         let size = units::bytes(bytes as u64);
         bar.set_message(format!("{}, {seconds:.0} s, {size}", variant.name));
     };
-    let command = &args.command;
-    let execution = execute(command, &variant.environment, &log, interrupts, &show)?;
     let say = |text: &str| say(bar, variant, run, text);
+    let once = || execute(&args.command, &variant.environment, &log, interrupts, &show);
+    let mut execution = once()?;
+    if matches!(&execution.end, End::Measured(run) if run.was_disturbed()) {
+        say("other programs used the CPUs; it runs once more");
+        execution = once()?;
+    }
     if execution.left_over > 0 {
         say(&format!(
             "ended {} that outlived the command",
@@ -255,7 +263,9 @@ fn show(args: &Args, comparison: &Comparison) -> anyhow::Result<()> {
         output::note("no run succeeded, so there is nothing to compare");
         return Ok(());
     }
-    if !args.json {
+    if args.markdown {
+        output::print(&text::markdown(comparison))?;
+    } else if !args.json {
         let width = output::terminal_width().map_or(80, usize::from);
         output::print(&text::page(comparison, width))?;
     }

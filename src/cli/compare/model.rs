@@ -61,9 +61,20 @@ pub struct Run {
     pub series: Series,
     pub cpu_s: f64,
     pub wall_s: f64,
+    /// The share of the machine's CPUs that other programs used; `None` if unknown.
+    pub load_of_others: Option<f64>,
 }
 
+/// Other programs that use more of the CPUs than this change the times of a run.
+pub const MAX_LOAD: f64 = 0.2;
+
 impl Run {
+    pub fn was_disturbed(&self) -> bool {
+        /// The kernel counts in steps of 10 ms, too coarse for a shorter run.
+        const MIN_SECONDS: f64 = 1.0;
+        self.wall_s >= MIN_SECONDS && self.load_of_others.is_some_and(|load| load > MAX_LOAD)
+    }
+
     pub fn figure(&self, metric: Metric) -> Option<f64> {
         match metric {
             Metric::Peak => Some(self.series.peak()),
@@ -151,6 +162,20 @@ impl Comparison {
             .any(|outcome| outcome.failure.is_some())
     }
 
+    /// `None`, or a sentence about the runs beside which other programs were busy.
+    pub fn disturbance(&self) -> Option<String> {
+        let runs = || self.outcomes.iter().flat_map(|outcome| &outcome.runs);
+        let disturbed = runs().filter(|run| run.was_disturbed()).count();
+        (disturbed > 0).then(|| {
+            format!(
+                "In {disturbed} of {} other programs used more than {:.0} % of the CPUs, also when they were repeated: \
+                 their times may be too long. Compare on a quiet machine.",
+                crate::units::plural(runs().count() as u64, "run"),
+                100.0 * MAX_LOAD
+            )
+        })
+    }
+
     /// `train.py, 3 interleaved runs of each variant, 2 CPUs`
     pub fn title(&self) -> String {
         let runs = match self.runs {
@@ -195,6 +220,7 @@ pub mod fixtures {
             series,
             cpu_s: seconds / 2.0,
             wall_s: seconds,
+            load_of_others: Some(0.0),
         }
     }
 

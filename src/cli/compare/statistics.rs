@@ -7,7 +7,7 @@ use crate::report::t_975;
 /// A smaller difference counts as noise, however equal the runs are.
 const MIN_DIFFERENCE: f64 = 0.01;
 
-/// Mean and range of one figure over the runs of a variant.
+/// Geometric mean and range of one figure over the runs of a variant: the ratio of two means is the [`Change`].
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Spread {
     pub mean: f64,
@@ -18,9 +18,13 @@ pub struct Spread {
 impl Spread {
     /// `None` without a value.
     pub fn of(values: &[f64]) -> Option<Self> {
-        let (sum, count) = (values.iter().sum::<f64>(), values.len() as f64);
+        let count = values.len() as f64;
         (!values.is_empty()).then(|| Self {
-            mean: sum / count,
+            mean: match Logs::of(values) {
+                Some(logs) => logs.mean.exp(),
+                // A value of zero has no logarithm, and no ratio either.
+                None => values.iter().sum::<f64>() / count,
+            },
             min: values.iter().copied().fold(f64::INFINITY, f64::min),
             max: values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
         })
@@ -195,9 +199,25 @@ mod tests {
 
     #[test]
     fn a_spread_has_mean_and_range() {
-        let spread = Spread::of(&[90.0, 100.0, 110.0]).unwrap();
-        assert_eq!((spread.mean, spread.min, spread.max), (100.0, 90.0, 110.0));
-        assert_eq!(spread.share(), 0.1);
+        let spread = Spread::of(&[50.0, 200.0]).unwrap();
+        assert!((spread.mean - 100.0).abs() < 1e-9);
+        assert_eq!((spread.min, spread.max), (50.0, 200.0));
+        assert!((spread.share() - 0.75).abs() < 1e-9);
+        assert_eq!(Spread::of(&[0.0, 10.0]).unwrap().mean, 5.0);
+    }
+
+    #[test]
+    fn the_sign_of_a_change_is_that_of_the_means() {
+        // By arithmetic means the second one is larger.
+        let (base, new) = ([100.0, 100.0], [50.0, 160.0]);
+        let means = [&base, &new].map(|values| Spread::of(values).unwrap().mean);
+        let ratio = Change::between(&base, &new).unwrap().ratio;
+        assert!((means[1] / means[0] - ratio).abs() < 1e-9 && ratio < 1.0);
+        assert_eq!(Spread::of(&[]), None);
+    }
+
+    #[test]
+    fn without_runs_there_is_no_spread() {
         assert_eq!(Spread::of(&[]), None);
     }
 }

@@ -8,6 +8,7 @@ const NAME_WIDTH: usize = 18;
 const CELL_WIDTH: usize = 12;
 /// Rows of one variant in the chart.
 const BAND_ROWS: usize = 2;
+pub const CHARTED_RUN: &str = "Of each variant: the run with the median mean size";
 const EIGHTHS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
 /// The figures of each variant, and below them the change against plain.
@@ -115,6 +116,7 @@ pub fn sentences(comparison: &Comparison) -> Vec<String> {
             sentences.push(sentence(base, new));
         }
     }
+    sentences.extend(comparison.disturbance());
     sentences.push(match comparison.runs {
         1 => "One run does not show which differences are noise: use --runs 3.".to_owned(),
         _ => {
@@ -177,7 +179,10 @@ pub fn chart(comparison: &Comparison, width: usize) -> String {
         }
     }
     let (scale, end) = (Metric::Peak.text(highest), Metric::Time.text(end));
-    text + &format!("{:NAME_WIDTH$}0 s to {end}; a full band is {scale}\n", "")
+    text + &format!(
+        "{:NAME_WIDTH$}0 s to {end}; a full band is {scale}\n{:NAME_WIDTH$}{CHARTED_RUN}\n",
+        "", ""
+    )
 }
 
 /// The highest value in each column, in eighths of a row.
@@ -197,6 +202,40 @@ fn heights(points: &[(f64, f64)], end: f64, highest: f64, columns: usize) -> Vec
         before
     });
     filled.collect()
+}
+
+/// Title, table and sentences in Markdown.
+pub fn markdown(comparison: &Comparison) -> String {
+    let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
+    let head = Metric::ALL.map(|metric| metric.heading().to_owned());
+    let mut text = format!("{}\n\n", comparison.title());
+    text += &line([vec!["PSS".to_owned()], head.to_vec()].concat());
+    text += &format!("|---|{}\n", "--:|".repeat(Metric::ALL.len()));
+    for outcome in &comparison.outcomes {
+        let is_plain = outcome.name == comparison.plain().name;
+        let cell = |metric: Metric| {
+            let Some(spread) = outcome.spread(metric) else {
+                return "-".to_owned();
+            };
+            let change = outcome.change_from(comparison.plain(), metric);
+            match change.filter(|_| !is_plain) {
+                Some(change) => format!("{} ({})", metric.text(spread.mean), self::change(&change)),
+                None => metric.text(spread.mean),
+            }
+        };
+        let cells = match &outcome.failure {
+            Some(failure) if outcome.runs.is_empty() => {
+                vec![format!("failed: {}", failure.status)]
+            }
+            _ => Metric::ALL.map(cell).to_vec(),
+        };
+        text += &line([vec![outcome.name.clone()], cells].concat());
+    }
+    text.push('\n');
+    for sentence in sentences(comparison) {
+        text += &format!("- {sentence}\n");
+    }
+    text
 }
 
 /// The whole page: title, table, sentences, chart.
@@ -256,6 +295,33 @@ mod tests {
         assert!(all[1].starts_with("flarena glibc against libjemalloc: "));
         assert!(all[2].starts_with("Below plain: half the range of its runs. Below the others: "));
         assert_eq!(all.len(), 3);
+    }
+
+    #[test]
+    fn the_markdown_has_a_table_with_changes_and_the_sentences() {
+        let text = markdown(&example());
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[2], "| PSS | PEAK | MEAN | IDLE | CPU | TIME |");
+        assert!(lines[4].starts_with("| plain | 800.0 MB | "), "{text}");
+        assert!(
+            lines[6].starts_with("| flarena glibc | 400.0 MB (-50 %, ±1 %) | "),
+            "{text}"
+        );
+        assert!(lines[8].starts_with("- flarena glibc against plain: 50 % less"));
+    }
+
+    #[test]
+    fn runs_beside_other_busy_programs_are_named() {
+        let mut all = example();
+        assert_eq!(all.disturbance(), None);
+        all.outcomes[1].runs[2].load_of_others = Some(0.3);
+        let text = sentences(&all).join("\n");
+        assert!(
+            text.contains("In 1 of 9 runs other programs used more than 20 % of the CPUs"),
+            "{text}"
+        );
+        all.outcomes[1].runs[2].wall_s = 0.1;
+        assert_eq!(all.disturbance(), None);
     }
 
     #[test]
