@@ -288,8 +288,10 @@ import json, sys
 print(*[f['level'] + ': ' + f[sys.argv[2]] for f in json.load(open(sys.argv[1]))['findings'] if f['id'] == 'job-cleanup'])" \
         "$SCRATCH/found" "${FIELD:-remedy}"
 }
-check_output "a server's job without cleanups is advised server_memory_gc_rounds 1, then 2, then 5" \
-    "note: set server_memory_gc_rounds=1 in the job; if the peak stays flat, try 2, then 5" cleanup_of server workflows.FedAvg '{}'
+check_output "a server's job without cleanups is advised 1 round, then 2, then 5, by the argument of its workflow" \
+    "note: set it to 1 in the job's config_fed_server.json (some recipes have server_memory_gc_rounds for it); if the peak stays flat, try 2, then 5" \
+    cleanup_of server workflows.FedAvg '{}'
+check_output "a workflow whose class ignores memory_gc_rounds has no advice" "" cleanup_of server workflows.FedAvgLR '{}'
 check_output "a client's job that cleans up after each round is advised 2, then 5" \
     "ok: if the peak stays flat, try 2, then 5: that costs less CPU time" cleanup_of client ClientAPIExecutor '{"memory_gc_rounds": 1}'
 check_output "a workflow with an unknown default has no advice for cleanups" "" cleanup_of server workflows.Other '{}'

@@ -70,12 +70,13 @@ fn job_cleanup(subject: &Subject, side: Role) -> Option<Finding> {
         std::fs::read(is_app.then(|| app.path().join(&file))?).ok()
     })?;
     let by_job = cleanup_rounds(&serde_json::from_slice(&config).ok()?);
-    let by_job = by_job.map(|rounds| (format!("{}_memory_gc_rounds", side.name()), rounds));
     let by_variable = rounds_by_variable(subject).filter(|_| side == Role::Client);
-    let by_variable = by_variable.map(|rounds| (CLEANUP_VARIABLE.to_owned(), rounds));
+    let by_variable = by_variable.map(|rounds| Cleanup {
+        setting: CLEANUP_VARIABLE.to_owned(),
+        rounds,
+    });
     let sources = by_job.into_iter().chain(by_variable);
-    let (setting, rounds) = sources.min_by_key(|(_, rounds)| never_last(*rounds))?;
-    Some(cleanup(&setting, rounds))
+    Some(cleanup(&sources.min_by_key(Cleanup::never_last)?, side))
 }
 
 const CLEANUP_VARIABLE: &str = "NVFLARE_CLIENT_MEMORY_GC_ROUNDS";
@@ -89,9 +90,17 @@ fn rounds_by_variable(subject: &Subject) -> Option<u64> {
     rounds.trim().parse().ok().filter(|&rounds| rounds > 0)
 }
 
-/// A key that sorts 0 rounds, which is never, behind all others.
-fn never_last(rounds: u64) -> u64 {
-    rounds.wrapping_sub(1)
+/// What sets the cleanups, and after how many rounds they come; 0 is never.
+struct Cleanup {
+    setting: String,
+    rounds: u64,
+}
+
+impl Cleanup {
+    /// A key that sorts 0 rounds behind all others.
+    fn never_last(&self) -> u64 {
+        self.rounds.wrapping_sub(1)
+    }
 }
 
 /// The value of the last option with this name. Python's own `-m` comes first.
@@ -113,37 +122,49 @@ fn at(process: &Process, path: &Path) -> PathBuf {
     }
 }
 
-/// Classes of NVFlare, by a part of their names, that never clean up unless their arguments ask for it.
-const WITHOUT_CLEANUP: [&str; 4] = [
+/// Classes of NVFlare 2.7.2 to 2.9.1 that clean up only if their argument `memory_gc_rounds` asks for it. Some have PT or
+/// TF before the name. FedAvgLR takes the argument and ignores it; ScatterAndGatherScaffold does not take it.
+const WITHOUT_CLEANUP: [&str; 6] = [
     "FedAvg",
     "Scaffold",
+    "Cyclic",
     "ClientAPIExecutor",
     "ClientAPILauncherExecutor",
+    "InProcessClientAPIExecutor",
 ];
 
-/// After how many rounds a workflow or an executor of a configuration cleans up; 0 is never. `None` if that is unknown.
-fn cleanup_rounds(config: &Value) -> Option<u64> {
+/// The workflow or executor of a configuration that cleans up most often. `None` if that is unknown.
+fn cleanup_rounds(config: &Value) -> Option<Cleanup> {
     let entries = |name: &str| config[name].as_array().into_iter().flatten();
     let executors = entries("executors").map(|entry| &entry["executor"]);
-    let rounds = entries("workflows").chain(executors).filter_map(rounds_of);
-    rounds.min_by_key(|&rounds| never_last(rounds))
+    let found = entries("workflows").chain(executors).filter_map(rounds_of);
+    found.min_by_key(Cleanup::never_last)
 }
 
-fn rounds_of(component: &Value) -> Option<u64> {
+fn rounds_of(component: &Value) -> Option<Cleanup> {
+    let (module, class) = component["path"].as_str()?.rsplit_once('.')?;
     let set = component["args"]["memory_gc_rounds"].as_u64();
-    set.or_else(|| {
-        let (module, class) = component["path"].as_str()?.rsplit_once('.')?;
-        let is_known = WITHOUT_CLEANUP.iter().any(|part| class.contains(part));
-        (module.starts_with("nvflare.") && is_known).then_some(0)
+    let base = ["PT", "TF"]
+        .iter()
+        .find_map(|part| class.strip_prefix(part));
+    let is_known =
+        module.starts_with("nvflare.") && WITHOUT_CLEANUP.contains(&base.unwrap_or(class));
+    Some(Cleanup {
+        setting: format!("memory_gc_rounds of {class}"),
+        rounds: set.or(is_known.then_some(0))?,
     })
 }
 
-fn cleanup(setting: &str, rounds: u64) -> Finding {
+/// The configuration names classes, not the recipe that wrote it. Not every recipe passes the argument on.
+fn cleanup(Cleanup { setting, rounds }: &Cleanup, side: Role) -> Finding {
     match rounds {
         0 => {
             let fact = format!("the job never cleans up here ({setting} is 0), so the garbage of a round adds to the peak of the next");
-            let remedy =
-                format!("set {setting}=1 in the job; if the peak stays flat, try 2, then 5");
+            let side = side.name();
+            let remedy = format!(
+                "set it to 1 in the job's config_fed_{side}.json (some recipes have {side}_memory_gc_rounds for it); \
+                 if the peak stays flat, try 2, then 5"
+            );
             Finding::note("job-cleanup", fact).remedy(remedy)
         }
         1 => {
@@ -225,7 +246,7 @@ mod tests {
     }
 
     fn rounds(config: &str) -> Option<u64> {
-        cleanup_rounds(&serde_json::from_str(config).unwrap())
+        Some(cleanup_rounds(&serde_json::from_str(config).unwrap())?.rounds)
     }
 
     #[test]
@@ -255,6 +276,21 @@ mod tests {
     }
 
     #[test]
+    fn the_advice_names_an_argument_that_the_class_has() {
+        let with = |class: &str| {
+            rounds(&format!(
+                r#"{{"workflows":[{{"path":"nvflare.x.{class}","args":{{}}}}]}}"#
+            ))
+        };
+        for class in ["FedAvg", "PTFedAvg", "Scaffold", "Cyclic"] {
+            assert_eq!(with(class), Some(0), "{class}");
+        }
+        for class in ["FedAvgLR", "ScatterAndGatherScaffold", "MyFedAvg"] {
+            assert_eq!(with(class), None, "{class}");
+        }
+    }
+
+    #[test]
     fn of_two_workflows_the_one_that_cleans_up_more_often_counts() {
         let both = |first: u64, second: u64| {
             rounds(&format!(
@@ -276,14 +312,16 @@ mod tests {
     #[test]
     fn a_job_is_advised_one_round_then_two_then_five() {
         let advice = |rounds| {
-            let found = cleanup("server_memory_gc_rounds", rounds);
+            let setting = "memory_gc_rounds of FedAvg".to_owned();
+            let found = cleanup(&Cleanup { setting, rounds }, Role::Server);
             (found.level, found.remedy.unwrap())
         };
         let (level, remedy) = advice(0);
         assert_eq!(level, Level::Note);
         assert_eq!(
             remedy,
-            "set server_memory_gc_rounds=1 in the job; if the peak stays flat, try 2, then 5"
+            "set it to 1 in the job's config_fed_server.json (some recipes have server_memory_gc_rounds for it); \
+             if the peak stays flat, try 2, then 5"
         );
         assert!(advice(1).0 == Level::Ok && advice(1).1.contains("try 2, then 5"));
         assert!(advice(5).1.contains("set it to 1"));
