@@ -251,6 +251,11 @@ lint() { # with tools in a separate environment
     "$venv/bin/ruff" format --line-length 120 --check "${code[@]}"
 }
 
+which_code() {
+    "$PYTHON" -c 'import sys; sys.exit(not hasattr(sys, "stdlib_module_names"))' || { echo "Python before 3.10"; return 77; }
+    PYTHONPATH=$PACKAGE "$PYTHON" "$HERE/which_code_reads_results.py" "$SCRATCH"
+}
+
 for PYTHON in $(pythons); do
     name=$("$PYTHON" -c 'import sys; print("%s Python %d.%d" % (("the", "Debian")[sys.executable.startswith("/usr/bin")], *sys.version_info[:2]))')
     for kind in "without_preload" "with_markers glibc" "in_mode jemalloc"; do
@@ -260,6 +265,8 @@ for PYTHON in $(pythons); do
     done
     check_output "$name: mark() accepts a whole float and an index as the round" \
         '"round":3 "round":3 "round":1 "round":3 ' rounds_of_right
+    check_output "$name: a result is dropped only beside code that cannot read it, also by a function or a module that it uses" \
+        Saves which_code
     check_output "$name: without the library stages measure and mark nothing" "not loaded" stages_without_library
     check_output "$name: a notebook shows the report of this process; without a marker file it says how to get one" \
         $'True True\nTrue\nTrue\n0\nFalse True\nTrue\nTrue\n1' page_of_this_process

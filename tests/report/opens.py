@@ -58,8 +58,8 @@ def prepare(folder, pages):
     for page in pages:
         name = os.path.basename(page)
         text = pathlib.Path(page).read_text()
-        text = re.sub(r"<title>flarena \w+", lambda _: f"{CHECK}<title>{name}", text, count=1)
-        assert CHECK in text, page
+        begin, end = re.search(r"<title>flarena \w+", text).span()
+        text = f"{text[:begin]}{CHECK}<title>{name}{text[end:]}"
         pathlib.Path(folder, name).write_text(text)
         for width in WIDTHS:
             frames += f'<iframe src="{name}" width="{width}" height="800" style="border:0"></iframe>\n'

@@ -85,16 +85,31 @@ def _cannot_read(component: Any) -> bool:
     return not any(_names(value) & _READS for owner in foreign for value in vars(owner).values())
 
 
-def _names(value: Any) -> set[str]:
-    """The names and texts in the code of a function, and of the functions inside and around it."""
+def _names(value: Any, seen: set[int] | None = None) -> set[str]:
+    """The names and texts in the code of a function, and of those inside and around it and in its file that it names.
+
+    A module of the program, or a class in it, may read anything: it counts as `__dict__`.
+    """
     value = getattr(value, "__func__", getattr(value, "fget", value))
+    seen = set() if seen is None else seen
+    if id(value) in seen:
+        return set()
+    seen.add(id(value))
     code = value if isinstance(value, types.CodeType) else getattr(value, "__code__", None)
     if code is None:
         return set()
     found = set(code.co_names) | {text for text in code.co_consts if isinstance(text, str)}
     for inner in code.co_consts:
         if isinstance(inner, types.CodeType):
-            found |= _names(inner)
+            found |= _names(inner, seen)
     if hasattr(value, "__wrapped__"):
-        found |= _names(value.__wrapped__)
+        found |= _names(value.__wrapped__, seen)
+    for name in code.co_names:
+        target = getattr(value, "__globals__", {}).get(name)
+        owner = target.__name__ if isinstance(target, types.ModuleType) else getattr(target, "__module__", None)
+        package = owner.partition(".")[0] if isinstance(owner, str) else "builtins"
+        if isinstance(target, types.FunctionType):
+            found |= _names(target, seen)
+        elif package not in (*_KNOWN_PACKAGES, "numpy", "torch", *getattr(sys, "stdlib_module_names", ())):
+            found.add("__dict__")
     return found

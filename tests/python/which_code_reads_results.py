@@ -1,0 +1,44 @@
+"""Checks which components of a program let the hooks drop the last result: which_code_reads_results.py FOLDER"""
+
+import json
+import os
+import pathlib
+import sys
+import types
+
+from flarena import _live
+
+helper = pathlib.Path(sys.argv[1], "helper.py")
+helper.write_text("def last(ctx):\n    return ctx.anything\n")
+sys.path.insert(0, os.path.dirname(helper))
+import helper  # noqa: E402
+
+# NVFlare's controllers are judged otherwise; none of these classes is one.
+sys.modules["nvflare.apis.controller_spec"] = types.SimpleNamespace(ControllerSpec=type("ControllerSpec", (), {}))
+
+
+class Saves:
+    def save(self, model, ctx):
+        return json.dumps(model)
+
+
+class NamesTheResult:
+    def handle_event(self, event, ctx):
+        return ctx.get_prop("__task_result__")
+
+
+def _read(ctx):
+    return ctx.get_peer_context()
+
+
+class CallsAFunction:
+    def handle_event(self, event, ctx):
+        return _read(ctx)
+
+
+class CallsAModule:
+    def handle_event(self, event, ctx):
+        return helper.last(ctx)
+
+
+print(*(kind.__name__ for kind in (Saves, NamesTheResult, CallsAFunction, CallsAModule) if _live._cannot_read(kind)))
