@@ -43,7 +43,7 @@ check "a preload that does not exist is an error" says "does not exist" \
 # in_terminal COLUMNS COMMAND...: prints the output in a terminal of this width. A pipe is not wrapped.
 in_terminal() { python3 terminal.py "$@"; }
 pastes_switches() {
-    in_terminal 80 env FLARENA_LIB="$LIB" "$FLARENA" doctor >"$SCRATCH/page"
+    in_terminal 80 env FLARENA_LIB="$LIB" "$FLARENA" doctor --all >"$SCRATCH/page"
     cat "$SCRATCH/page"
     grep -q /sys/kernel "$SCRATCH/page" || { echo "huge pages need no change on this machine" && exit 77; }
     local line=' {11,13}(cd /sys/kernel/mm/transparent_hugepage|echo [a-z]+ > hugepages-[0-9]+kB/enabled)'
@@ -51,8 +51,8 @@ pastes_switches() {
 }
 check "at 80 columns each command for huge pages is one whole line below the text" pastes_switches
 one_machine_note() {
-    [ "$(flarena doctor | grep -c huge-pages.md)" -le 1 ]
-    ! flarena doctor -- ls | grep huge
+    [ "$(flarena doctor --all | grep -c huge-pages.md)" -le 1 ]
+    ! flarena doctor --all -- ls | grep huge
 }
 check "the doctor names the document of huge pages once, and not for a command" one_machine_note
 no_long_line() { # COMMAND...: prints no line over 80 columns in a terminal
@@ -60,7 +60,7 @@ no_long_line() { # COMMAND...: prints no line over 80 columns in a terminal
     cat "$SCRATCH/page"
     [ -s "$SCRATCH/page" ] && ! grep -E '^.{81}' "$SCRATCH/page"
 }
-for line in --help "run --help" "run --help-all" "compare --help" "report --help" "top --help" "doctor" "doctor -- sh" \
+for line in --help "run --help" "run --help-all" "compare --help" "report --help" "top --help" "doctor" "doctor --all" "doctor --all -- sh" \
     "stats --watch 4242" "top --sort x" "completions tcsh"; do
     # shellcheck disable=SC2086  # words of a command line
     check "at 80 columns no line is too long: flarena $line" no_long_line "$FLARENA" $line
@@ -203,7 +203,7 @@ check "the doctor names a jemalloc in a library, ONNX Runtime's arena, and a JVM
 keeps_secrets() {
     start env NVFLARE_TOKEN=hush-hush LD_PRELOAD="$LIB" "$SCRATCH/holder" live 1 hush-hush
     # The exit status depends on the findings and is ignored.
-    { flarena doctor "$PID"; flarena doctor --json "$PID"; } >"$SCRATCH/page" 2>&1 || true
+    { flarena doctor --all "$PID"; flarena doctor --json "$PID"; } >"$SCRATCH/page" 2>&1 || true
     local status=0
     grep -q findings "$SCRATCH/page" || status=1
     if grep hush "$SCRATCH/page"; then status=1; fi
@@ -211,6 +211,19 @@ keeps_secrets() {
     return $status
 }
 check "the doctor prints neither arguments nor other variables" keeps_secrets
+
+few_lines() { # a process with flarena: the answers fit ten lines, and the summary counts the rest
+    start in_mode glibc "$SCRATCH/holder" live 80
+    eventually finds ok allocator "$PID"
+    flarena doctor "$PID" >"$SCRATCH/page" || true
+    flarena doctor --all "$PID" >"$SCRATCH/all" || true
+    stop
+    cat "$SCRATCH/page"
+    [ "$(wc -l <"$SCRATCH/page")" -le 10 ] && [ "$(wc -l <"$SCRATCH/all")" -gt "$(wc -l <"$SCRATCH/page")" ] &&
+        grep -q 'is loaded$' "$SCRATCH/page" && grep -q 'glibc is active' "$SCRATCH/page" && grep -q 'are resident' "$SCRATCH/page" &&
+        grep -q 'more findings with --all$' "$SCRATCH/page" && ! grep -q -e --all "$SCRATCH/all"
+}
+check "without --all the doctor says in ten lines whether flarena is active and where the memory is" few_lines
 
 #----- jobs without the library
 client=$SCRATCH/fake/nvflare/private/fed/app/client

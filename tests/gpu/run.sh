@@ -72,7 +72,7 @@ doctor() { # MODE: of a process that holds pinned memory
     exec 7>"$SCRATCH/stdin-$1"
     eventually grep -E '^[0-9]+$' "$SCRATCH/ready"
     pid=$(<"$SCRATCH/eventually")
-    without_preload "$COMMAND" doctor "$pid" >"$SCRATCH/doctor" || :
+    without_preload "$COMMAND" doctor --all "$pid" >"$SCRATCH/doctor" || :
     without_preload "$COMMAND" stats "$pid" >"$SCRATCH/stats"
     exec 7>&-
     wait "$launcher"

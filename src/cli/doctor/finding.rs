@@ -110,9 +110,16 @@ impl Finding {
     }
 }
 
-/// The findings as text, the worst last, next to the prompt.
-pub fn render(findings: &[Finding], width: Option<usize>) -> String {
-    let mut sorted: Vec<&Finding> = findings.iter().collect();
+/// Findings that are shown in any case: they answer what the user asked.
+const ANSWERS: [&str; 5] = ["loadable", "program", "library", "allocator", "memory"];
+
+/// The findings as text, the worst last, next to the prompt. Without `all`, problems and answers only.
+pub fn render(findings: &[Finding], width: Option<usize>, all: bool) -> String {
+    let is_shown = |finding: &&Finding| {
+        all || finding.level >= Level::Warning || ANSWERS.contains(&finding.id)
+    };
+    let mut sorted: Vec<&Finding> = findings.iter().filter(is_shown).collect();
+    let hidden = findings.len() - sorted.len();
     sorted.sort_by_key(|finding| finding.level);
     let names = sorted.iter().map(|finding| finding.level.name());
     let margin = names.map(str::len).fold("LEVEL".len(), usize::max) + 3;
@@ -133,7 +140,11 @@ pub fn render(findings: &[Finding], width: Option<usize>) -> String {
             level = "";
         }
     }
-    page + &summary(findings) + "\n"
+    page += &summary(findings);
+    if hidden > 0 {
+        page += &format!("\n{} with --all", plural(hidden as u64, "more finding"));
+    }
+    page + "\n"
 }
 
 fn summary(findings: &[Finding]) -> String {
@@ -166,7 +177,7 @@ mod tests {
             Finding::ok("a", "fine"),
             Finding::warning("c", "odd"),
         ];
-        let text = render(&findings, None);
+        let text = render(&findings, None, true);
         let lines: Vec<&str> = text.lines().collect();
         assert!(
             lines[1].contains("fine") && lines[2].contains("odd"),
@@ -180,6 +191,22 @@ mod tests {
     }
 
     #[test]
+    fn without_all_only_problems_and_answers_are_shown() {
+        let findings = [
+            Finding::ok("cgroup", "no limit"),
+            Finding::note("thp-always", "on"),
+            Finding::ok("loadable", "it loads"),
+            Finding::warning("swap", "swapped"),
+        ];
+        assert_eq!(
+            render(&findings, None, false),
+            " LEVEL    FINDING\n ok       it loads\n warning  swapped\n\
+             0 errors, 1 warning\n2 more findings with --all\n"
+        );
+        assert!(render(&findings, None, true).ends_with("0 errors, 1 warning\n"));
+    }
+
+    #[test]
     fn a_narrow_terminal_wraps_text_but_no_line_to_paste() {
         let line = "echo madvise > /sys/kernel/mm/transparent_hugepage/hugepages-64kB/enabled";
         let finding = Finding::warning("pages", "one two three four five six seven eight nine")
@@ -187,8 +214,8 @@ mod tests {
             .command(line)
             .then("and that is all");
         let indented = format!("\n             {line}\n");
-        assert!(render(std::slice::from_ref(&finding), None).contains(&indented));
-        let text = render(&[finding], Some(30));
+        assert!(render(std::slice::from_ref(&finding), None, true).contains(&indented));
+        let text = render(&[finding], Some(30), true);
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(
             lines[1..],

@@ -39,6 +39,7 @@ use system::System;
 #[command(after_help = "Examples:
   flarena doctor
   flarena doctor 4242
+  flarena doctor --all 4242
   flarena doctor -- python3 -I train.py
   flarena doctor --json 4242 | jq '.findings[] | select(.level == \"error\")'
 
@@ -48,7 +49,10 @@ pub struct Args {
     /// Process id
     #[arg(value_parser = parse_pid, add = completions::pids_with_library())]
     pid: Option<i32>,
-    /// Print one JSON object
+    /// Show every finding, also those that are fine
+    #[arg(long)]
+    all: bool,
+    /// Print one JSON object, with every finding
     #[arg(long)]
     json: bool,
     /// Command to examine; it is not started
@@ -66,7 +70,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         output::print_json(&json!({ "subject": subject, "findings": findings }))?;
     } else {
         let width = output::terminal_width().map(usize::from);
-        output::print(&finding::render(&findings, width))?;
+        output::print(&finding::render(&findings, width, args.all))?;
     }
     let is_bad = findings
         .iter()

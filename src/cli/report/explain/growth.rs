@@ -179,7 +179,7 @@ fn live_growth_remedy(process: &Process, finding: &Finding) -> &'static str {
         Some(pool) => pool.remedy,
         None if largest_live(finding) == Some(MemoryKind::Pinned) => PINNED_REMEDY,
         None if !is_served_by_malloc(finding) => {
-            "run `flarena doctor PID` while the process runs; it names the memory outside malloc"
+            "run `flarena doctor --all PID` while the process runs; it names the memory outside malloc"
         }
         None if process.allocation_sites.rounds().is_empty() && process.records_sites() => {
             "look for a list, cache or history that gains entries and never drops them"
