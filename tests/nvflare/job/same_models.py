@@ -5,14 +5,11 @@ same_models.py known|custom FOLDER   runs it in NVFlare's simulator, with its wo
     custom   a controller of the program, which reads the global model, the last result and its peer at the end
 """
 
-import gc
 import hashlib
 import sys
 
 import numpy
 from nvflare.apis.fl_component import FLComponent
-from nvflare.apis.shareable import Shareable
-from nvflare.app_common.abstract.model import ModelLearnable
 from nvflare.app_common.aggregators.intime_accumulate_model_aggregator import InTimeAccumulateWeightedAggregator
 from nvflare.app_common.np.np_model_persistor import NPModelPersistor
 from nvflare.app_common.np.np_trainer import NPTrainer
@@ -34,26 +31,13 @@ def digest(weights):
     return content.hexdigest()[:16]
 
 
-def held():
-    """The number of different models in results and global models that something holds."""
-    gc.collect()
-    found = [part for part in gc.get_objects() if isinstance(part, (Shareable, ModelLearnable)) and len(part) > 1]
-    arrays = [value for part in found for value in flat(part) if isinstance(value, numpy.ndarray)]
-    return len({id(array) for array in arrays})
-
-
-def flat(value):
-    return [leaf for part in value.values() for leaf in flat(part)] if isinstance(value, dict) else [value]
-
-
 class Hashes(FLComponent):
-    """Prints the hash of the global model at some events, and how many models are held."""
+    """Prints the hash of the global model at some events."""
 
     def handle_event(self, event_type, fl_ctx):
         if event_type in ("_after_shareable_to_learnable", "_round_started", "_end_workflow", "_end_run"):
             model = fl_ctx.get_prop("global_model")
             if model is not None:
-                print("HELD", held(), flush=True)
                 print("MODEL", event_type, fl_ctx.get_prop("current_round"), digest(model["weights"]), flush=True)
 
 
