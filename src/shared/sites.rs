@@ -67,8 +67,6 @@ pub struct Owner {
     pub pid: u32,
     #[serde(default)]
     pub start: u64,
-    /// The report knows a process by the other two.
-    #[serde(skip_deserializing)]
     pub boot: Option<Boot>,
 }
 

@@ -1,5 +1,6 @@
 //! One process: its identity, its stages, its collections and its allocation sites.
 
+use flarena_shared::marker::Boot;
 use flarena_shared::stages::Stage;
 
 use super::collections::Collections;
@@ -105,6 +106,11 @@ pub enum Notice {
 pub type Program = Option<u64>;
 
 impl Process {
+    /// The boot as the records of allocation sites have it.
+    pub fn boot_key(&self) -> Option<Boot> {
+        Boot::try_from(self.boot.clone()?).ok()
+    }
+
     pub fn program_key(&self) -> Program {
         self.loaded.map(|t| (t * 1e6) as u64)
     }

@@ -111,10 +111,12 @@ impl Store {
     /// The program that a process executes so far. Its records follow its markers.
     fn last_program(&self, owner: &Owner) -> Program {
         let known = self.by_pid.get(&(owner.pid, Some(owner.start)));
-        let known = known.into_iter().flatten();
-        known
-            .map(|index| self.processes[*index].program_key())
-            .max()?
+        let known = known
+            .into_iter()
+            .flatten()
+            .map(|index| &self.processes[*index]);
+        let programs = known.filter(|process| process.boot_key() == owner.boot);
+        programs.map(Process::program_key).max()?
     }
 
     fn process_of(&mut self, sample: &Sample, source: &SourceLine) -> Option<usize> {
@@ -203,7 +205,7 @@ impl Store {
         self.processes.iter_mut().for_each(Process::finish);
         for process in &mut self.processes {
             if let (Some(pid), Some(start)) = (process.pid, process.start) {
-                let boot = None;
+                let boot = process.boot_key();
                 let key = (Owner { pid, start, boot }, process.program_key());
                 process.allocation_sites = self.allocation_sites.remove(&key).unwrap_or_default();
             }

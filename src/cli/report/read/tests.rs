@@ -193,6 +193,22 @@ fn processes_of_two_machines_with_equal_pid_and_start_are_two() {
 }
 
 #[test]
+fn sites_of_two_machines_with_equal_pid_and_start_do_not_mix() {
+    let of = |boot: &str| {
+        let marker = record(0);
+        let stack = format!(
+            r#"{{"kind":"stack","v":1,"pid":123,"start":9,"site":1,"frames":[["{boot}.py",1,"f"]]}}"#
+        );
+        let text = format!("{marker}\n{stack}\n");
+        text.replace("\"start\":9", &format!("\"start\":9,\"boot\":\"{boot}\""))
+    };
+    let (processes, _) = read_text("both", &(of("0000000a") + &of("0000000b")));
+    let headline = |process: &Process| process.allocation_sites.headline(1, 1);
+    let headlines: Vec<String> = processes.iter().map(headline).collect();
+    assert_eq!(headlines, ["0000000a.py:1 in f", "0000000b.py:1 in f"]);
+}
+
+#[test]
 fn gzip_is_read_and_a_truncated_archive_gives_a_message() {
     let pack = |text: &str| {
         let mut gzip = flate2::write::GzEncoder::new(Vec::new(), Default::default());
