@@ -58,34 +58,6 @@ fn quota(cgroup: &Cgroup, system: &System) -> Option<Finding> {
     Some(Finding::note("cpu-quota", fact))
 }
 
-/// Limits by `ulimit`: allocations fail there, also far below the memory limit. `limits` is the file
-/// in `/proc`.
-pub fn ulimit_findings(limits: &str, status: &Status) -> Vec<Finding> {
-    let kinds = [
-        (
-            "Max address space",
-            status.address_space_bytes,
-            "addresses (ulimit -v)",
-        ),
-        ("Max data size", status.data_bytes, "data (ulimit -d)"),
-    ];
-    let kinds = kinds.into_iter().filter_map(|(row, used, name)| {
-        let soft = limits.lines().find_map(|line| line.strip_prefix(row))?;
-        let limit: u64 = soft.split_whitespace().next()?.parse().ok()?;
-        let used = used?;
-        let fact = format!(
-            "{} of at most {} of {name} are in use; at the limit allocations fail",
-            bytes(used),
-            bytes(limit)
-        );
-        Some(match used as f64 >= NEAR * limit as f64 {
-            true => Finding::warning("ulimit", fact).remedy("raise that limit"),
-            false => Finding::note("ulimit", fact),
-        })
-    });
-    kinds.collect()
-}
-
 /// Swapped pages are slow to return, and RSS does not count them.
 pub fn swap_finding(status: &Status) -> Option<Finding> {
     let swapped = Some(status.swap_bytes).filter(|swapped| *swapped > 0)?;
@@ -141,23 +113,6 @@ mod tests {
     fn a_quota_below_the_processors_is_noted() {
         assert!(levels(&cgroup(1, 0, Some(2.0))).contains(&("cpu-quota", Level::Note)));
         assert_eq!(levels(&cgroup(1, 0, Some(8.0))).len(), 1);
-    }
-
-    #[test]
-    fn a_limit_on_addresses_is_a_warning_when_it_is_near() {
-        let limits = "Limit                     Soft Limit           Hard Limit           Units\n\
-            Max data size             unlimited            unlimited            bytes\n\
-            Max address space         716800000            716800000            bytes\n";
-        let status = |kb| Status::parse(&format!("VmSize:\t {kb} kB\nVmData:\t 1 kB\n"));
-        let found = |kb| ulimit_findings(limits, &status(kb));
-        let near = found(690_000);
-        assert_eq!((near.len(), near[0].level), (1, Level::Warning));
-        let fact = "673.8 MB of at most 683.6 MB of addresses (ulimit -v) are in use; at the limit allocations fail";
-        assert_eq!(near[0].fact, fact);
-        assert_eq!(found(100_000)[0].level, Level::Note);
-        assert!(
-            ulimit_findings("Max address space  unlimited  unlimited bytes", &status(1)).is_empty()
-        );
     }
 
     #[test]

@@ -162,17 +162,13 @@ fn examine_process(pid: i32, system: &System) -> anyhow::Result<(Value, Vec<Find
         Err(error) => findings.push(unreadable_environment(error)),
     }
     findings.extend(limits::cgroup_findings(subject.cgroup.as_ref(), system));
-    if let Ok(limits) = subject.process.text("limits") {
-        findings.extend(limits::ulimit_findings(&limits, &subject.status));
-    }
     findings.extend(limits::swap_finding(&subject.status));
     findings.extend(always_huge(&subject, system));
-    let (status, rollup) = (&subject.status, subject.rollup.as_ref());
+    let status = &subject.status;
     let stats = subject.stats.as_ref().ok();
     findings.push(outside_malloc::memory(status, &subject.maps, stats, pid));
     findings.extend(outside_malloc::findings(
         status,
-        rollup,
         &subject.maps,
         stats,
         &get,

@@ -3,7 +3,7 @@
 use super::environment::Get;
 use super::finding::Finding;
 use crate::control::Stats;
-use crate::proc::{Mapping, Rollup, Status};
+use crate::proc::{Mapping, Status};
 use crate::units::bytes;
 
 /// Smaller amounts are not reported.
@@ -57,7 +57,6 @@ pub fn memory(status: &Status, maps: &[Mapping], stats: Option<&Stats>, pid: i32
 
 pub fn findings(
     status: &Status,
-    rollup: Option<&Rollup>,
     maps: &[Mapping],
     stats: Option<&Stats>,
     get: Get,
@@ -69,8 +68,6 @@ pub fn findings(
         files(status, maps),
         shared(status, maps, stats),
         devices(maps),
-        locked(status),
-        lazy_free(rollup, pid),
         bundled_mimalloc(maps, get),
     ];
     found.into_iter().flatten().collect()
@@ -222,22 +219,6 @@ fn devices(maps: &[Mapping]) -> Option<Finding> {
     sized("cuda", size, &text)
 }
 
-fn locked(status: &Status) -> Option<Finding> {
-    let size = status.locked_bytes.max(status.pinned_bytes);
-    sized(
-        "locked",
-        size,
-        "are locked or pinned: the kernel can neither reclaim nor swap them",
-    )
-}
-
-fn lazy_free(rollup: Option<&Rollup>, pid: i32) -> Option<Finding> {
-    let size = rollup?.lazy_free_bytes;
-    let text = "are already free (MADV_FREE), and count as resident until the kernel reclaims them";
-    sized("lazy-free", size, text)
-        .map(|finding| finding.remedy(format!("run `flarena trim {pid}` to return them now")))
-}
-
 /// PyTorch for aarch64 contains a mimalloc.
 fn bundled_mimalloc(maps: &[Mapping], get: Get) -> Option<Finding> {
     let torch = maps
@@ -289,7 +270,7 @@ mod tests {
             20 * MB
         );
         let stats = Stats::parse(&stats).unwrap();
-        let findings = findings(&status, None, &[], Some(&stats), UNSET, 7);
+        let findings = findings(&status, &[], Some(&stats), UNSET, 7);
         assert_eq!(
             (ids(&findings), findings[0].bytes),
             (vec!["outside-malloc"], Some(50 * MB))
@@ -341,7 +322,7 @@ mod tests {
             };
             let stats = r#"{"live_bytes":0,"retained_bytes":0,"pymalloc_bytes":8388608}"#;
             let stats = Stats::parse(stats).unwrap();
-            let found = findings(&status, None, &[], Some(&stats), UNSET, 4242);
+            let found = findings(&status, &[], Some(&stats), UNSET, 4242);
             found[0].remedy.clone()
         };
         let trace = remedy(100).unwrap();
@@ -364,7 +345,7 @@ mod tests {
             file_bytes: 50 * MB,
             ..Status::default()
         };
-        let findings = findings(&status, None, &[map], None, UNSET, 7);
+        let findings = findings(&status, &[map], None, UNSET, 7);
         assert!(
             findings[0].fact.contains("40.0 MB of /data/model.bin"),
             "{findings:?}"
@@ -392,7 +373,7 @@ mod tests {
         );
         let stats = Stats::parse(&stats).unwrap();
         let facts = |anon| {
-            let found = findings(&status, None, &[map(anon)], Some(&stats), UNSET, 7);
+            let found = findings(&status, &[map(anon)], Some(&stats), UNSET, 7);
             found
                 .into_iter()
                 .map(|finding| finding.fact)
@@ -427,7 +408,7 @@ mod tests {
             file_bytes: 540 * MB,
             ..Status::default()
         };
-        let findings = findings(&status, None, &maps, None, UNSET, 7);
+        let findings = findings(&status, &maps, None, UNSET, 7);
         let facts: Vec<_> = findings.iter().map(|finding| &finding.fact[..]).collect();
         assert_eq!(
             facts,
@@ -460,7 +441,7 @@ mod tests {
         );
         let stats = Stats::parse(&stats).unwrap();
         let fact = |maps: &[Mapping], stats| {
-            let found = findings(&status, None, maps, stats, UNSET, 7);
+            let found = findings(&status, maps, stats, UNSET, 7);
             found
                 .into_iter()
                 .find(|finding| finding.id == "shared-memory")
@@ -480,7 +461,7 @@ mod tests {
             fact(&gpu[..1], None),
             "600.0 MB are shared memory, 590.0 MB of /dev/zero, such as tensors passed between processes"
         );
-        let outside = findings(&status, None, &gpu, Some(&stats), UNSET, 7);
+        let outside = findings(&status, &gpu, Some(&stats), UNSET, 7);
         let fact = &outside[0].fact;
         assert!(
             fact.starts_with("at least 40.0 MB of anonymous memory"),
@@ -495,18 +476,7 @@ mod tests {
             file_bytes: 3 * MB,
             ..Status::default()
         };
-        assert!(findings(&status, Some(&Rollup::default()), &[], None, UNSET, 7).is_empty());
-    }
-
-    #[test]
-    fn lazily_freed_pages_are_reported_with_a_remedy() {
-        let rollup = Rollup {
-            lazy_free_bytes: 64 * MB,
-            ..Rollup::default()
-        };
-        let findings = findings(&Status::default(), Some(&rollup), &[], None, UNSET, 7);
-        assert_eq!(ids(&findings), ["lazy-free"]);
-        assert!(findings[0].remedy.is_some());
+        assert!(findings(&status, &[], None, UNSET, 7).is_empty());
     }
 
     #[test]
@@ -525,10 +495,10 @@ mod tests {
             name: "/jvm/libjvm.so".into(),
             ..Mapping::default()
         };
-        let with_jvm = findings(&status, None, &[jvm], Some(&stats), UNSET, 7);
+        let with_jvm = findings(&status, &[jvm], Some(&stats), UNSET, 7);
         let part = "the rest are a JVM, thread stacks";
         assert!(with_jvm[0].fact.contains(part), "{}", with_jvm[0].fact);
-        let findings = findings(&status, None, &[], Some(&stats), UNSET, 7);
+        let findings = findings(&status, &[], Some(&stats), UNSET, 7);
         let fact = &findings[0].fact;
         assert!(
             fact.contains("50.0 MB small Python objects, the rest are thread"),
@@ -545,7 +515,7 @@ mod tests {
             ..Mapping::default()
         }];
         let remedy = |get: Get| {
-            let found = findings(&Status::default(), None, &maps, None, get, 7);
+            let found = findings(&Status::default(), &maps, None, get, 7);
             assert_eq!(ids(&found), ["arrow-pool"]);
             found[0].remedy.is_some()
         };

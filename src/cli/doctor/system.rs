@@ -14,9 +14,6 @@ pub struct System {
     pub page_bytes: usize,
     /// `always`, `madvise` or `never`.
     pub huge_pages: Option<String>,
-    pub overcommit: Option<u64>,
-    pub max_map_count: Option<u64>,
-    pub has_pressure: bool,
     /// Processors that are online. A container may be limited to fewer.
     pub cores: usize,
 }
@@ -24,7 +21,6 @@ pub struct System {
 impl System {
     pub fn read() -> Self {
         let text = |path: &str| fs::read_to_string(path).ok();
-        let number = |path: &str| text(path)?.trim().parse().ok();
         let release = rustix::system::uname();
         Self {
             machine: std::env::consts::ARCH,
@@ -33,9 +29,6 @@ impl System {
             page_bytes: rustix::param::page_size(),
             huge_pages: text("/sys/kernel/mm/transparent_hugepage/enabled")
                 .and_then(|modes| chosen(&modes)),
-            overcommit: number("/proc/sys/vm/overcommit_memory"),
-            max_map_count: number("/proc/sys/vm/max_map_count"),
-            has_pressure: text("/proc/pressure/memory").is_some(),
             cores: text("/sys/devices/system/cpu/online")
                 .and_then(|ranges| count_ranges(&ranges))
                 .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)),
@@ -49,23 +42,6 @@ impl System {
                 "transparent huge pages are always on, so small blocks become resident in steps of 2 MB; in jemalloc \
                  mode flarena turns them off";
             findings.push(without_huge_pages(Finding::note("thp-always", fact)));
-        }
-        if self.overcommit == Some(2) {
-            let fact = "vm.overcommit_memory is 2: reserved addresses count as memory, so an allocation may fail early";
-            let finding = Finding::warning("overcommit", fact).remedy("as root on the host:");
-            findings.push(finding.command("sysctl vm.overcommit_memory=0"));
-        }
-        if let Some(count) = self.max_map_count.filter(|count| *count < 65_530) {
-            let fact = format!(
-                "vm.max_map_count is {count}, too few for many large blocks: the rest come from glibc or jemalloc"
-            );
-            let finding = Finding::warning("map-count", fact).remedy("as root on the host:");
-            findings.push(finding.command("sysctl vm.max_map_count=262144"));
-        }
-        if !self.has_pressure {
-            let fact =
-                "the kernel reports no memory pressure (PSI), so flarena watches the memory of the cgroup";
-            findings.push(Finding::note("no-pressure", fact));
         }
         findings
     }
@@ -152,8 +128,6 @@ mod tests {
             machine: "x86_64",
             glibc: Some("2.36".into()),
             page_bytes: 4096,
-            has_pressure: true,
-            max_map_count: Some(65_530),
             huge_pages: Some("madvise".into()),
             ..System::default()
         }

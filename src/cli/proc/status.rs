@@ -8,12 +8,7 @@ pub struct Status {
     pub file_bytes: u64,
     pub shmem_bytes: u64,
     pub swap_bytes: u64,
-    /// All mapped addresses, and those that count as data; `None` for a process without memory.
-    pub address_space_bytes: Option<u64>,
-    pub data_bytes: Option<u64>,
     pub hwm_bytes: u64,
-    pub locked_bytes: u64,
-    pub pinned_bytes: u64,
     pub threads: u64,
     pub uid: Option<u32>,
     pub is_zombie: bool,
@@ -31,11 +26,7 @@ impl Status {
                 "RssFile" => status.file_bytes = kilobytes(value),
                 "RssShmem" => status.shmem_bytes = kilobytes(value),
                 "VmSwap" => status.swap_bytes = kilobytes(value),
-                "VmSize" => status.address_space_bytes = Some(kilobytes(value)),
-                "VmData" => status.data_bytes = Some(kilobytes(value)),
                 "VmHWM" => status.hwm_bytes = kilobytes(value),
-                "VmLck" => status.locked_bytes = kilobytes(value),
-                "VmPin" => status.pinned_bytes = kilobytes(value),
                 "Threads" => status.threads = number(value),
                 "State" => status.is_zombie = value.trim_start().starts_with('Z'),
                 "Uid" => {
@@ -67,8 +58,6 @@ impl Status {
 #[derive(Debug, Default, Clone)]
 pub struct Rollup {
     pub pss_bytes: u64,
-    /// Freed with MADV_FREE, and still counted as resident.
-    pub lazy_free_bytes: u64,
     pub anon_huge_bytes: u64,
 }
 
@@ -78,7 +67,6 @@ impl Rollup {
         for (name, value) in text.lines().filter_map(|line| line.split_once(':')) {
             match name {
                 "Pss" => rollup.pss_bytes = kilobytes(value),
-                "LazyFree" => rollup.lazy_free_bytes = kilobytes(value),
                 "AnonHugePages" => rollup.anon_huge_bytes = kilobytes(value),
                 _ => {}
             }
