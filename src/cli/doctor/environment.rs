@@ -13,6 +13,7 @@ use flarena_shared::settings::{self, Allocator, Key, Settings, TABLE};
 use flarena_shared::system_error::reason;
 
 use super::finding::Finding;
+use super::subject::Subject;
 use crate::library::elf::Header;
 use crate::library::search::FILE_NAME;
 use crate::library::symbols::Malloc;
@@ -48,6 +49,23 @@ fn shown(value: &[u8]) -> String {
     } else {
         short
     }
+}
+
+pub fn of_process(subject: &Subject) -> Vec<Finding> {
+    let Ok(environment) = &subject.environment else {
+        return Vec::new();
+    };
+    let inside = |path: &str| subject.process.inside(path);
+    let mut findings = findings(&|name| subject.get(name), &inside);
+    findings.extend(unknown_settings(environment.names()));
+    findings
+}
+
+pub fn unreadable(subject: &Subject) -> Option<Finding> {
+    let error = subject.environment.as_ref().err()?;
+    let fact = format!("the environment is not readable, so the settings are not checked: {error}");
+    let remedy = "run the doctor as the user of the process, or as root";
+    Some(Finding::note("environment", fact).remedy(remedy))
 }
 
 /// The findings from the environment. `inside` maps a path of the process to one that can be opened

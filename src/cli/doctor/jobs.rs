@@ -165,6 +165,7 @@ pub fn without_library(subject: &Subject) -> Option<Finding> {
 
 /// For a process with the library: jobs that it has launched and that run without.
 pub fn left_behind(subject: &Subject) -> Option<Finding> {
+    subject.library()?;
     let own = identify(&subject.process)?.proc;
     let mut jobs = Process::all().into_iter().filter_map(|process| {
         let job = identify(&process).filter(|job| launches(own, job.proc))?;

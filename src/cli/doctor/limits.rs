@@ -1,6 +1,7 @@
 //! Limits around a process: the memory limit and the CPU quota of its cgroup, and swap.
 
 use super::finding::Finding;
+use super::subject::Subject;
 use super::system::System;
 use crate::proc::{Cgroup, Status};
 use crate::units::bytes;
@@ -8,6 +9,10 @@ use crate::units::bytes;
 /// From this share of the limit on, the kernel reclaims constantly, and one more model does not
 /// fit.
 const NEAR: f64 = 0.9;
+
+pub fn of_process(subject: &Subject) -> Vec<Finding> {
+    cgroup_findings(subject.cgroup.as_ref(), &subject.system)
+}
 
 pub fn cgroup_findings(cgroup: Option<&Cgroup>, system: &System) -> Vec<Finding> {
     let Some(cgroup) = cgroup else {
@@ -58,8 +63,12 @@ fn quota(cgroup: &Cgroup, system: &System) -> Option<Finding> {
     Some(Finding::note("cpu-quota", fact))
 }
 
+pub fn swap(subject: &Subject) -> Option<Finding> {
+    swap_finding(&subject.status)
+}
+
 /// Swapped pages are slow to return, and RSS does not count them.
-pub fn swap_finding(status: &Status) -> Option<Finding> {
+fn swap_finding(status: &Status) -> Option<Finding> {
     let swapped = Some(status.swap_bytes).filter(|swapped| *swapped > 0)?;
     let fact = format!(
         "{} of this process are swapped out: RSS does not count them, and they are slow to return",

@@ -25,7 +25,7 @@ use flarena_shared::role::{self, Surroundings};
 use serde_json::{json, Value};
 
 use crate::library::{self, Library, Unusable};
-use crate::proc::{parse_pid, Cgroup, Process, ReadError};
+use crate::proc::{parse_pid, Cgroup, Process};
 use crate::{completions, exit, output};
 use finding::{Finding, Level};
 use subject::Subject;
@@ -63,7 +63,7 @@ pub struct Args {
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let system = System::read();
     let (subject, findings) = match args.pid {
-        Some(pid) => examine_process(pid, &system)?,
+        Some(pid) => examine_process(pid, system)?,
         None => examine_machine(&args.command, &system),
     };
     if args.json {
@@ -137,85 +137,52 @@ fn judge_library(library: &Result<Library, Unusable>) -> Finding {
     }
 }
 
-fn examine_process(pid: i32, system: &System) -> anyhow::Result<(Value, Vec<Finding>)> {
-    let subject = Subject::read(pid)?;
+/// The rules about a live process.
+const RULES: &[fn(&Subject) -> Option<Finding>] = &[
+    nvflare::kit_arenas,
+    nvflare::server_arenas,
+    nvflare::job_cleanup,
+    nvflare::kit_start,
+    jobs::left_behind,
+    environment::unreadable,
+    temporary::of_process,
+    limits::swap,
+    system::always_huge,
+    outside_malloc::memory,
+    outside_malloc::outside_malloc,
+    outside_malloc::arrow,
+    outside_malloc::files,
+    outside_malloc::shared,
+    outside_malloc::devices,
+    outside_malloc::bundled_mimalloc,
+    pools::onnx_runtime,
+    pools::java,
+    python::hooks,
+    python::garbage,
+    python::pymalloc,
+];
+
+/// Rules that may find several things, such as bad settings.
+const LISTS: &[fn(&Subject) -> Vec<Finding>] = &[
+    allocator::findings,
+    environment::of_process,
+    limits::of_process,
+    pools::jemallocs,
+];
+
+fn examine_process(pid: i32, system: System) -> anyhow::Result<(Value, Vec<Finding>)> {
+    let subject = Subject::read(pid, system)?;
     if subject.status.is_zombie {
         anyhow::bail!("process {pid} has ended (zombie): its parent has not waited for it yet");
     }
     if subject.maps.is_empty() && subject.arguments.is_empty() {
         anyhow::bail!("process {pid} is a kernel thread");
     }
-    let get = |name: &str| subject.get(name);
-    let mut findings = allocator::findings(&subject);
-    findings.extend(nvflare::findings(&subject));
-    if subject.library().is_some() {
-        findings.extend(jobs::left_behind(&subject));
-    }
-    match &subject.environment {
-        Ok(environment) => {
-            let inside = |path: &str| subject.process.inside(path);
-            findings.extend(environment::findings(&get, &inside));
-            findings.extend(environment::unknown_settings(environment.names()));
-            let is_nvflare = subject.role().is_some();
-            findings.extend(temporary::finding(&get, &inside, is_nvflare));
-        }
-        Err(error) => findings.push(unreadable_environment(error)),
-    }
-    findings.extend(limits::cgroup_findings(subject.cgroup.as_ref(), system));
-    findings.extend(limits::swap_finding(&subject.status));
-    findings.extend(always_huge(&subject, system));
-    let status = &subject.status;
-    let stats = subject.stats.as_ref().ok();
-    findings.push(outside_malloc::memory(status, &subject.maps, stats, pid));
-    findings.extend(outside_malloc::findings(
-        status,
-        &subject.maps,
-        stats,
-        &get,
-        pid,
-    ));
-    findings.extend(pools::findings(&subject));
-    if python::is_python(&subject.program) || subject.maps_file("libpython3") {
-        let settings = environment::settings(&get);
-        let hooks = python::hook_findings(&subject.arguments, settings.wants_hooks());
-        findings.extend(hooks);
-        findings.extend(python::inactive_gc(&settings));
-        let arenas = stats.and_then(|stats| stats.number("pymalloc_bytes"));
-        findings.extend(python::allocators(
-            &subject.program,
-            &subject.maps,
-            &get,
-            arenas,
-        ));
-    }
+    let mut findings: Vec<Finding> = LISTS.iter().flat_map(|list| list(&subject)).collect();
+    findings.extend(RULES.iter().filter_map(|rule| rule(&subject)));
     let comm = output::plain(&subject.comm);
     Ok((
-        json!({ "pid": pid, "comm": comm, "rss_bytes": status.rss_bytes }),
+        json!({ "pid": pid, "comm": comm, "rss_bytes": subject.status.rss_bytes }),
         findings,
     ))
-}
-
-fn unreadable_environment(error: &ReadError) -> Finding {
-    Finding::note(
-        "environment",
-        format!("the environment is not readable, so the settings are not checked: {error}"),
-    )
-    .remedy("run the doctor as the user of the process, or as root")
-}
-
-/// A large heap in huge pages, without the library, on a machine that gives them to every program.
-fn always_huge(subject: &Subject, system: &System) -> Option<Finding> {
-    let huge = subject.rollup.as_ref()?.anon_huge_bytes;
-    let is_always = system.huge_pages.as_deref() == Some("always");
-    if !is_always
-        || subject.library().is_some()
-        || huge * 2 < subject.status.anon_bytes.max(1 << 27)
-    {
-        return None;
-    }
-    let fact = format!(
-        "{} are huge pages, which the system gives to every program; they stay resident while any part of 2 MB is in use",
-        crate::units::bytes(huge)
-    );
-    Some(system::without_huge_pages(Finding::warning("thp-always", fact)).bytes(huge))
 }

@@ -5,32 +5,15 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use flarena_shared::kernel_path::file_name;
-use flarena_shared::role::{self, Proc, Role};
+use flarena_shared::role::{Proc, Role};
 use serde_json::Value;
 
 use super::finding::Finding;
-use super::subject::{surroundings, Subject};
+use super::subject::Subject;
 use crate::proc::Process;
 
-pub fn findings(subject: &Subject) -> Vec<Finding> {
-    let mut findings = Vec::new();
-    findings.extend(kit_arenas(subject));
-    if subject.role() == Some(Role::Server) {
-        let arenas = subject.effective("MALLOC_ARENA_MAX").unwrap_or_default();
-        findings.extend(server_arenas(&arenas, subject.status.threads));
-    }
-    let words = subject.arguments.iter().map(|word| word.as_encoded_bytes());
-    match role::identify(words, surroundings(|name| subject.get(name))).proc {
-        Some(Proc::ServerJob) => findings.extend(job_cleanup(subject, Role::Server)),
-        Some(Proc::ClientJob) => findings.extend(job_cleanup(subject, Role::Client)),
-        Some(Proc::ServerParent | Proc::ClientParent) => findings.extend(kit_start(subject)),
-        _ => {}
-    }
-    findings
-}
-
 /// Kits export 4 for clients, too. The library cannot distinguish that from the user's choice.
-fn kit_arenas(subject: &Subject) -> Option<Finding> {
+pub fn kit_arenas(subject: &Subject) -> Option<Finding> {
     let value = subject.get("MALLOC_ARENA_MAX")?;
     let is_default = subject.get("FLARENA_INHERITED").is_some_and(|entries| {
         entries
@@ -50,7 +33,13 @@ fn kit_arenas(subject: &Subject) -> Option<Finding> {
 /// NVFlare advises 8 arenas for a highly parallel server. From this number of threads on a server counts as one.
 const MANY_THREADS: u64 = 128;
 
-fn server_arenas(arenas: &str, threads: u64) -> Option<Finding> {
+pub fn server_arenas(subject: &Subject) -> Option<Finding> {
+    let arenas = subject.effective("MALLOC_ARENA_MAX")?;
+    let is_server = subject.role() == Some(Role::Server);
+    few_arenas(&arenas, subject.status.threads).filter(|_| is_server)
+}
+
+fn few_arenas(arenas: &str, threads: u64) -> Option<Finding> {
     if arenas != "4" || threads < MANY_THREADS {
         return None;
     }
@@ -60,7 +49,12 @@ fn server_arenas(arenas: &str, threads: u64) -> Option<Finding> {
 }
 
 /// The cleanups that the job's configuration asks for on its side.
-fn job_cleanup(subject: &Subject, side: Role) -> Option<Finding> {
+pub fn job_cleanup(subject: &Subject) -> Option<Finding> {
+    let side = match subject.proc()? {
+        Proc::ServerJob => Role::Server,
+        Proc::ClientJob => Role::Client,
+        _ => return None,
+    };
     let job = value_of(&subject.arguments, "-n")?;
     let folder = workspace(&subject.process, &subject.arguments)?.join(job);
     let file = format!("config/config_fed_{}.json", side.name());
@@ -187,7 +181,11 @@ enum Keeper {
 }
 
 /// A kit whose `sub_start.sh` restarts it, although a container or systemd does that.
-fn kit_start(subject: &Subject) -> Option<Finding> {
+pub fn kit_start(subject: &Subject) -> Option<Finding> {
+    let is_kit = matches!(subject.proc()?, Proc::ServerParent | Proc::ClientParent);
+    if !is_kit {
+        return None;
+    }
     let shell = Process::find(subject.process.stat().ok()?.parent).ok()?;
     let arguments = shell.arguments().ok()?;
     let words: Vec<_> = arguments
@@ -239,10 +237,10 @@ mod tests {
 
     #[test]
     fn a_server_of_many_threads_with_four_arenas_is_advised_to_have_eight() {
-        let fact = server_arenas("4", 200).unwrap().fact;
+        let fact = few_arenas("4", 200).unwrap().fact;
         assert!(fact.starts_with("200 threads"), "{fact}");
-        assert_eq!(server_arenas("8", 200), None);
-        assert_eq!(server_arenas("4", 60), None);
+        assert_eq!(few_arenas("8", 200), None);
+        assert_eq!(few_arenas("4", 60), None);
     }
 
     fn rounds(config: &str) -> Option<u64> {

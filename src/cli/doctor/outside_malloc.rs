@@ -2,6 +2,7 @@
 
 use super::environment::Get;
 use super::finding::Finding;
+use super::subject::Subject;
 use crate::control::Stats;
 use crate::proc::{Mapping, Status};
 use crate::units::bytes;
@@ -13,7 +14,10 @@ const MIN_TRACED_BYTES: u64 = 64 << 20;
 
 /// Where the resident memory is, and what to do about the largest part. Without an answer of the library only
 /// the kernel's kinds are known.
-pub fn memory(status: &Status, maps: &[Mapping], stats: Option<&Stats>, pid: i32) -> Finding {
+pub fn memory(subject: &Subject) -> Option<Finding> {
+    let Subject { status, maps, .. } = subject;
+    let stats = subject.answer();
+    let pid = subject.process.pid;
     let malloc = stats.and_then(|stats| stats.divide(status.anon_bytes));
     let mut parts = match &malloc {
         Some(parts) => vec![
@@ -52,25 +56,7 @@ pub fn memory(status: &Status, maps: &[Mapping], stats: Option<&Stats>, pid: i32
     let parts = parts.collect::<Vec<_>>().join(", ");
     let fact = format!("{} are resident: {parts}", bytes(status.rss_bytes));
     let finding = Finding::note("memory", fact).bytes(status.rss_bytes);
-    remedy.into_iter().fold(finding, Finding::remedy)
-}
-
-pub fn findings(
-    status: &Status,
-    maps: &[Mapping],
-    stats: Option<&Stats>,
-    get: Get,
-    pid: i32,
-) -> Vec<Finding> {
-    let found = [
-        outside_malloc(status, maps, stats, pid),
-        arrow(maps, get),
-        files(status, maps),
-        shared(status, maps, stats),
-        devices(maps),
-        bundled_mimalloc(maps, get),
-    ];
-    found.into_iter().flatten().collect()
+    Some(remedy.into_iter().fold(finding, Finding::remedy))
 }
 
 fn sized(id: &'static str, size: u64, text: &str) -> Option<Finding> {
@@ -79,13 +65,10 @@ fn sized(id: &'static str, size: u64, text: &str) -> Option<Finding> {
 }
 
 /// Anonymous memory that malloc did not allocate: thread stacks, pymalloc, a JVM, direct mmap.
-fn outside_malloc(
-    status: &Status,
-    maps: &[Mapping],
-    stats: Option<&Stats>,
-    pid: i32,
-) -> Option<Finding> {
-    let stats = stats?;
+pub fn outside_malloc(subject: &Subject) -> Option<Finding> {
+    let Subject { status, maps, .. } = subject;
+    let stats = subject.answer()?;
+    let pid = subject.process.pid;
     let in_parts: u64 = stats.pools().map(|(_, size)| size).sum();
     let outside = stats.divide(status.anon_bytes)?.outside.max(in_parts);
     let name_of = |field| match field {
@@ -122,12 +105,13 @@ fn outside_malloc(
 }
 
 /// Apache Arrow has its own memory pool, unless a variable selects malloc.
-fn arrow(maps: &[Mapping], get: Get) -> Option<Finding> {
+pub fn arrow(subject: &Subject) -> Option<Finding> {
+    let Subject { maps, .. } = subject;
     let is_there = |map: &Mapping| map.file_name().starts_with("libarrow.so");
     if !maps.iter().any(is_there) {
         return None;
     }
-    let choice = get("ARROW_DEFAULT_MEMORY_POOL").unwrap_or_default();
+    let choice = subject.get("ARROW_DEFAULT_MEMORY_POOL").unwrap_or_default();
     if choice == "system" {
         let fact = "Arrow's buffers come from malloc: ARROW_DEFAULT_MEMORY_POOL=system";
         return Some(Finding::ok("arrow-pool", fact));
@@ -137,7 +121,8 @@ fn arrow(maps: &[Mapping], get: Get) -> Option<Finding> {
     Some(Finding::note("arrow-pool", fact).remedy(remedy))
 }
 
-fn files(status: &Status, maps: &[Mapping]) -> Option<Finding> {
+pub fn files(subject: &Subject) -> Option<Finding> {
+    let Subject { status, maps, .. } = subject;
     let is_file = |map: &&Mapping| map.is_file() && !is_shared_memory(map) && !is_device(map);
     let (all, largest) = pages_of_files(maps, is_file);
     let text =
@@ -153,7 +138,9 @@ fn divide_files(status: &Status, maps: &[Mapping]) -> (u64, u64) {
 }
 
 /// NVIDIA's driver serves pinned memory from shared memory without a name, which Linux lists as /dev/zero.
-fn shared(status: &Status, maps: &[Mapping], stats: Option<&Stats>) -> Option<Finding> {
+pub fn shared(subject: &Subject) -> Option<Finding> {
+    let Subject { status, maps, .. } = subject;
+    let stats = subject.answer();
     let (all, largest) = pages_of_files(maps, |map| is_shared_memory(map));
     let size = status.shmem_bytes.max(all);
     let (unnamed, _) = pages_of_files(maps, |map| map.name.starts_with("/dev/zero"));
@@ -207,7 +194,8 @@ fn is_gpu_driver(map: &Mapping) -> bool {
 }
 
 /// Each process that uses a GPU has some 70 MB of its driver's pages. Tensors on the GPU are in no mapping.
-fn devices(maps: &[Mapping]) -> Option<Finding> {
+pub fn devices(subject: &Subject) -> Option<Finding> {
+    let Subject { maps, .. } = subject;
     let (size, _) = pages_of_files(maps, |map| is_gpu_driver(map));
     let managed = pages_of_files(maps, |map| map.name.starts_with("/dev/nvidia-uvm")).0;
     let managed = match managed >= MIN_REPORTED_BYTES {
@@ -220,12 +208,14 @@ fn devices(maps: &[Mapping]) -> Option<Finding> {
 }
 
 /// PyTorch for aarch64 contains a mimalloc.
-fn bundled_mimalloc(maps: &[Mapping], get: Get) -> Option<Finding> {
+pub fn bundled_mimalloc(subject: &Subject) -> Option<Finding> {
+    let Subject { maps, .. } = subject;
     let torch = maps
         .iter()
         .any(|map| map.file_name().starts_with("libtorch_cpu"));
     let fact = "PyTorch on aarch64 allocates its CPU tensors with its own mimalloc";
-    (torch && cfg!(target_arch = "aarch64")).then(|| mimalloc("torch-mimalloc", fact, get))
+    (torch && cfg!(target_arch = "aarch64"))
+        .then(|| mimalloc("torch-mimalloc", fact, &|name| subject.get(name)))
 }
 
 /// A mimalloc inside another library or Python: whether it returns free memory to the system.
@@ -250,9 +240,41 @@ pub fn mimalloc(id: &'static str, fact: &str, get: Get) -> Finding {
 mod tests {
     use super::super::finding::Level;
     use super::*;
+    use crate::control::AskError;
+    use crate::proc::{Environment, Process};
 
     const MB: u64 = 1 << 20;
-    const UNSET: Get = &|_| None;
+    fn subject(status: &Status, maps: &[Mapping], stats: Option<&Stats>, pid: i32) -> Subject {
+        let mut process = Process::find(std::process::id() as i32).unwrap();
+        process.pid = pid;
+        Subject {
+            system: Default::default(),
+            process,
+            comm: String::new(),
+            program: String::new(),
+            status: status.clone(),
+            rollup: None,
+            maps: maps.to_vec(),
+            arguments: Vec::new(),
+            environment: Ok(Environment::default()),
+            header: None,
+            is_secure: false,
+            cgroup: None,
+            bindings: Default::default(),
+            stats: stats.cloned().ok_or(AskError::NoLibrary(pid)),
+        }
+    }
+
+    fn findings(
+        status: &Status,
+        maps: &[Mapping],
+        stats: Option<&Stats>,
+        pid: i32,
+    ) -> Vec<Finding> {
+        let subject = subject(status, maps, stats, pid);
+        let rules = [outside_malloc, arrow, files, shared, devices];
+        rules.iter().filter_map(|rule| rule(&subject)).collect()
+    }
 
     fn ids(findings: &[Finding]) -> Vec<&str> {
         findings.iter().map(|finding| finding.id).collect()
@@ -270,7 +292,7 @@ mod tests {
             20 * MB
         );
         let stats = Stats::parse(&stats).unwrap();
-        let findings = findings(&status, &[], Some(&stats), UNSET, 7);
+        let findings = findings(&status, &[], Some(&stats), 7);
         assert_eq!(
             (ids(&findings), findings[0].bytes),
             (vec!["outside-malloc"], Some(50 * MB))
@@ -291,7 +313,13 @@ mod tests {
                 live * MB,
                 free * MB
             );
-            memory(&status, &[], Some(&Stats::parse(&stats).unwrap()), 42)
+            memory(&subject(
+                &status,
+                &[],
+                Some(&Stats::parse(&stats).unwrap()),
+                42,
+            ))
+            .unwrap()
         };
         let live = with(170, 0, "off");
         assert_eq!(
@@ -307,7 +335,7 @@ mod tests {
         assert_eq!(remedy(with(5, 0, "off")), "");
         assert!(with(900, 90, "off").fact.contains("180.0 MB in use"));
         assert_eq!(
-            memory(&status, &[], None, 42).fact,
+            memory(&subject(&status, &[], None, 42)).unwrap().fact,
             "200.0 MB are resident: 180.0 MB anonymous (malloc, stacks, direct mmap), \
              20.0 MB pages of files"
         );
@@ -322,7 +350,7 @@ mod tests {
             };
             let stats = r#"{"live_bytes":0,"retained_bytes":0,"pymalloc_bytes":8388608}"#;
             let stats = Stats::parse(stats).unwrap();
-            let found = findings(&status, &[], Some(&stats), UNSET, 4242);
+            let found = findings(&status, &[], Some(&stats), 4242);
             found[0].remedy.clone()
         };
         let trace = remedy(100).unwrap();
@@ -345,7 +373,7 @@ mod tests {
             file_bytes: 50 * MB,
             ..Status::default()
         };
-        let findings = findings(&status, &[map], None, UNSET, 7);
+        let findings = findings(&status, &[map], None, 7);
         assert!(
             findings[0].fact.contains("40.0 MB of /data/model.bin"),
             "{findings:?}"
@@ -373,7 +401,7 @@ mod tests {
         );
         let stats = Stats::parse(&stats).unwrap();
         let facts = |anon| {
-            let found = findings(&status, &[map(anon)], Some(&stats), UNSET, 7);
+            let found = findings(&status, &[map(anon)], Some(&stats), 7);
             found
                 .into_iter()
                 .map(|finding| finding.fact)
@@ -408,7 +436,7 @@ mod tests {
             file_bytes: 540 * MB,
             ..Status::default()
         };
-        let findings = findings(&status, &maps, None, UNSET, 7);
+        let findings = findings(&status, &maps, None, 7);
         let facts: Vec<_> = findings.iter().map(|finding| &finding.fact[..]).collect();
         assert_eq!(
             facts,
@@ -441,7 +469,7 @@ mod tests {
         );
         let stats = Stats::parse(&stats).unwrap();
         let fact = |maps: &[Mapping], stats| {
-            let found = findings(&status, maps, stats, UNSET, 7);
+            let found = findings(&status, maps, stats, 7);
             found
                 .into_iter()
                 .find(|finding| finding.id == "shared-memory")
@@ -461,7 +489,7 @@ mod tests {
             fact(&gpu[..1], None),
             "600.0 MB are shared memory, 590.0 MB of /dev/zero, such as tensors passed between processes"
         );
-        let outside = findings(&status, &gpu, Some(&stats), UNSET, 7);
+        let outside = findings(&status, &gpu, Some(&stats), 7);
         let fact = &outside[0].fact;
         assert!(
             fact.starts_with("at least 40.0 MB of anonymous memory"),
@@ -476,7 +504,7 @@ mod tests {
             file_bytes: 3 * MB,
             ..Status::default()
         };
-        assert!(findings(&status, &[], None, UNSET, 7).is_empty());
+        assert!(findings(&status, &[], None, 7).is_empty());
     }
 
     #[test]
@@ -495,10 +523,10 @@ mod tests {
             name: "/jvm/libjvm.so".into(),
             ..Mapping::default()
         };
-        let with_jvm = findings(&status, &[jvm], Some(&stats), UNSET, 7);
+        let with_jvm = findings(&status, &[jvm], Some(&stats), 7);
         let part = "the rest are a JVM, thread stacks";
         assert!(with_jvm[0].fact.contains(part), "{}", with_jvm[0].fact);
-        let findings = findings(&status, &[], Some(&stats), UNSET, 7);
+        let findings = findings(&status, &[], Some(&stats), 7);
         let fact = &findings[0].fact;
         assert!(
             fact.contains("50.0 MB small Python objects, the rest are thread"),
@@ -514,15 +542,15 @@ mod tests {
             inode: 1,
             ..Mapping::default()
         }];
-        let remedy = |get: Get| {
-            let found = findings(&Status::default(), &maps, None, get, 7);
-            assert_eq!(ids(&found), ["arrow-pool"]);
-            found[0].remedy.is_some()
+        let remedy = |variables: &[u8]| {
+            let mut subject = subject(&Status::default(), &maps, None, 7);
+            subject.environment = Ok(Environment::parse(variables));
+            let found = arrow(&subject).unwrap();
+            assert_eq!(found.id, "arrow-pool");
+            found.remedy.is_some()
         };
-        assert!(remedy(UNSET));
-        assert!(!remedy(&|name| {
-            (name == "ARROW_DEFAULT_MEMORY_POOL").then(|| "system".into())
-        }));
+        assert!(remedy(b""));
+        assert!(!remedy(b"ARROW_DEFAULT_MEMORY_POOL=system\0"));
     }
 
     fn with_delay(value: Option<&str>) -> Finding {

@@ -9,24 +9,27 @@ use crate::output::plain;
 use crate::proc::JavaHeap;
 use crate::units::bytes;
 
-pub fn findings(subject: &Subject) -> Vec<Finding> {
+pub fn jemallocs(subject: &Subject) -> Vec<Finding> {
     let server = subject.bindings.server();
     let serves_malloc = |path: &str| Some(path) == server || file_name(path) == FILE_NAME;
     let jemallocs = subject.bindings.jemallocs.iter();
     let others = jemallocs.filter(|(path, _)| !serves_malloc(path));
-    let mut findings: Vec<Finding> = others.map(|(path, name)| jemalloc(path, name)).collect();
-    if subject.maps_file("onnxruntime_pybind11_state") || subject.maps_file("libonnxruntime.so") {
-        let recycler = subject.stats.as_ref().ok();
-        let large = recycler.and_then(|stats| {
-            let mut fields = stats.group("recycler");
-            fields.find(|(name, _)| *name == "live_bytes")?.1.as_u64()
-        });
-        findings.push(onnx_runtime(large));
-    }
-    if subject.maps_file("libjvm.so") {
-        findings.push(java(java_heap(subject)));
-    }
-    findings
+    others.map(|(path, name)| jemalloc(path, name)).collect()
+}
+
+pub fn onnx_runtime(subject: &Subject) -> Option<Finding> {
+    let libraries = ["onnxruntime_pybind11_state", "libonnxruntime.so"];
+    let is_there = libraries.iter().any(|name| subject.maps_file(name));
+    let large = subject.answer().and_then(|stats| {
+        let mut fields = stats.group("recycler");
+        fields.find(|(name, _)| *name == "live_bytes")?.1.as_u64()
+    });
+    is_there.then(|| onnx_arena(large))
+}
+
+pub fn java(subject: &Subject) -> Option<Finding> {
+    let is_there = subject.maps_file("libjvm.so");
+    is_there.then(|| java_machine(java_heap(subject)))
 }
 
 /// `name` is that of its `mallctl`, with the prefix of its build.
@@ -45,7 +48,7 @@ fn jemalloc(path: &str, name: &str) -> Finding {
 }
 
 /// `large` is the size of all live large blocks, which include the arena.
-fn onnx_runtime(large: Option<u64>) -> Finding {
+fn onnx_arena(large: Option<u64>) -> Finding {
     let bound = large.map_or(String::new(), |large| {
         format!(" (at most {}, all live large blocks)", bytes(large))
     });
@@ -56,7 +59,7 @@ fn onnx_runtime(large: Option<u64>) -> Finding {
     Finding::note("onnx-arena", fact).remedy(remedy)
 }
 
-fn java(heap: Option<JavaHeap>) -> Finding {
+fn java_machine(heap: Option<JavaHeap>) -> Finding {
     let size = match heap {
         Some(JavaHeap { used, committed }) => format!(
             "its heap has {} in use and {} committed",
@@ -106,18 +109,18 @@ mod tests {
             used: 200 << 20,
             committed: 300 << 20,
         };
-        let found = java(Some(heap));
+        let found = java_machine(Some(heap));
         let part = "200.0 MB in use and 300.0 MB committed";
         assert!(found.fact.contains(part), "{}", found.fact);
         assert_eq!(found.bytes, Some(300 << 20));
-        assert_eq!(java(None).bytes, None);
+        assert_eq!(java_machine(None).bytes, None);
     }
 
     #[test]
     fn the_arena_of_onnx_runtime_has_a_bound_and_a_remedy() {
-        let found = onnx_runtime(Some(120 << 20));
+        let found = onnx_arena(Some(120 << 20));
         assert!(found.fact.contains("at most 120.0 MB"), "{}", found.fact);
         assert!(found.remedy.unwrap().contains("enable_cpu_mem_arena"));
-        assert!(!onnx_runtime(None).fact.contains("at most"));
+        assert!(!onnx_arena(None).fact.contains("at most"));
     }
 }

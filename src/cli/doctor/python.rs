@@ -7,9 +7,10 @@ use flarena_shared::pools::is_free_threaded_python;
 use flarena_shared::settings::Settings;
 use flarena_shared::{kernel_path, python_line};
 
-use super::environment::Get;
+use super::environment::{self, Get};
 use super::finding::Finding;
 use super::outside_malloc::mimalloc;
+use super::subject::Subject;
 use crate::proc::Mapping;
 use crate::units::bytes;
 
@@ -62,28 +63,52 @@ pub fn inactive_gc(settings: &Settings) -> Option<Finding> {
     Some(Finding::note("uncounted-garbage", fact).remedy(remedy))
 }
 
+fn settings_of(subject: &Subject) -> Option<Settings> {
+    let is_python = subject.is_python();
+    is_python.then(|| environment::settings(&|name| subject.get(name)))
+}
+
+pub fn hooks(subject: &Subject) -> Option<Finding> {
+    hook_findings(&subject.arguments, settings_of(subject)?.wants_hooks())
+}
+
+pub fn garbage(subject: &Subject) -> Option<Finding> {
+    inactive_gc(&settings_of(subject)?)
+}
+
+pub fn pymalloc(subject: &Subject) -> Option<Finding> {
+    let get = |name: &str| subject.get(name);
+    let arenas = subject
+        .answer()
+        .and_then(|stats| stats.number("pymalloc_bytes"));
+    let is_python = subject.is_python();
+    allocators(&subject.program, &subject.maps, &get, arenas).filter(|_| is_python)
+}
+
 /// Python's own allocators. `program` is the executable file, `arenas` the size of pymalloc's arenas, if the
 /// library reports it.
-pub fn allocators(program: &str, maps: &[Mapping], get: Get, arenas: Option<u64>) -> Vec<Finding> {
-    let mut findings = Vec::new();
+pub fn allocators(
+    program: &str,
+    maps: &[Mapping],
+    get: Get,
+    arenas: Option<u64>,
+) -> Option<Finding> {
     let program = kernel_path::file_name(program);
     let mut libraries = maps.iter().map(Mapping::file_name).chain([program]);
     if libraries.any(is_free_threaded_python) {
         let fact = "free-threaded Python allocates its objects with its own mimalloc";
-        findings.push(mimalloc("python-mimalloc", fact, get));
-        return findings;
+        return Some(mimalloc("python-mimalloc", fact, get));
     }
     let choice = get("PYTHONMALLOC").unwrap_or_default();
     if [OsStr::new("malloc"), OsStr::new("malloc_debug")].contains(&choice.as_os_str()) {
         let fact = "PYTHONMALLOC=malloc: Python's small objects come from malloc";
-        findings.push(Finding::ok("pymalloc", fact));
-        return findings;
+        return Some(Finding::ok("pymalloc", fact));
     }
     let named = |map: &&Mapping| map.name.starts_with("[anon:") && map.name.contains("pymalloc");
     let mapped: u64 = maps.iter().filter(named).map(|map| map.rss_bytes).sum();
     let arenas = arenas.or((mapped > 0).then_some(mapped));
     if arenas.is_some_and(|size| size < MIN_ARENA_BYTES) {
-        return findings;
+        return None;
     }
     let held = arenas.map_or(String::new(), |size| format!("; they hold {}", bytes(size)));
     let fact = format!(
@@ -91,11 +116,10 @@ pub fn allocators(program: &str, maps: &[Mapping], get: Get, arenas: Option<u64>
     );
     let remedy = "if that grows, set PYTHONMALLOC=malloc, which costs CPU time";
     let finding = Finding::note("pymalloc", fact).remedy(remedy);
-    findings.push(match arenas {
+    Some(match arenas {
         Some(size) => finding.bytes(size),
         None => finding,
-    });
-    findings
+    })
 }
 
 #[cfg(test)]
@@ -163,7 +187,7 @@ mod tests {
     fn small_arenas_of_pymalloc_are_not_worth_a_note() {
         let fact = |arenas: u64| {
             let found = allocators("python3.13", &[], &|_| None, Some(arenas << 20));
-            found.into_iter().next().map(|one| one.fact)
+            found.map(|one| one.fact)
         };
         assert_eq!(fact(8), None);
         assert!(fact(64).is_some_and(|fact| fact.ends_with("; they hold 64.0 MB")));
@@ -173,9 +197,9 @@ mod tests {
     fn a_free_threaded_python_is_recognised_by_its_name() {
         let ids = |program| {
             let found = allocators(program, &[], &|_| None, None);
-            found.iter().map(|one| one.id).collect::<Vec<_>>()
+            found.map(|one| one.id)
         };
-        assert_eq!(ids("/usr/bin/python3.13t"), ["python-mimalloc"]);
-        assert_eq!(ids("/usr/bin/python3.13"), ["pymalloc"]);
+        assert_eq!(ids("/usr/bin/python3.13t"), Some("python-mimalloc"));
+        assert_eq!(ids("/usr/bin/python3.13"), Some("pymalloc"));
     }
 }

@@ -3,15 +3,18 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use flarena_shared::role::{self, Identity, Role, Surroundings};
+use flarena_shared::role::{self, Identity, Proc, Role, Surroundings};
 
 use super::bindings::Bindings;
+use super::python;
+use super::system::System;
 use crate::control::{self, AskError, Request, Stats, STATS_TIMEOUT};
 use crate::library::elf::Header;
 use crate::library::search::FILE_NAME;
 use crate::proc::{Cgroup, Environment, Mapping, Process, ReadError, Rollup, Status};
 
 pub struct Subject {
+    pub system: System,
     pub process: Process,
     pub comm: String,
     /// The executable file.
@@ -52,7 +55,7 @@ pub fn surroundings(get: impl Fn(&str) -> Option<OsString>) -> Surroundings {
 
 impl Subject {
     /// Fails if not even the status and the mappings are readable.
-    pub fn read(pid: i32) -> Result<Self, ReadError> {
+    pub fn read(pid: i32, system: System) -> Result<Self, ReadError> {
         let process = Process::find(pid)?;
         let maps = process.smaps().or_else(|_| process.maps())?;
         let exe = process.path("exe");
@@ -61,6 +64,7 @@ impl Subject {
         let status = process.status()?;
         let program = std::fs::read_link(&exe).unwrap_or_default();
         Ok(Self {
+            system,
             comm: process.comm(),
             program: program.to_string_lossy().into_owned(),
             rollup: process.rollup().ok(),
@@ -85,6 +89,15 @@ impl Subject {
             .filter(|value| !value.is_empty())
     }
 
+    /// The statistics, if the library answered.
+    pub fn answer(&self) -> Option<&Stats> {
+        self.stats.as_ref().ok()
+    }
+
+    pub fn is_python(&self) -> bool {
+        python::is_python(&self.program) || self.maps_file("libpython3")
+    }
+
     /// The library's mapping, if it is loaded.
     pub fn library(&self) -> Option<&Mapping> {
         self.maps.iter().find(|map| map.file_name() == FILE_NAME)
@@ -98,16 +111,16 @@ impl Subject {
 
     /// The role that the process reports, else the one of its command line.
     pub fn role(&self) -> Option<Role> {
-        let reported = self
-            .stats
-            .as_ref()
-            .ok()
-            .and_then(|stats| stats.text("role"));
-        match reported {
+        match self.answer().and_then(|stats| stats.text("role")) {
             Some("client") => Some(Role::Client),
             Some("server") => Some(Role::Server),
             _ => self.identity().role(),
         }
+    }
+
+    /// NVFlare's process, by its command line.
+    pub fn proc(&self) -> Option<Proc> {
+        self.identity().proc
     }
 
     fn identity(&self) -> Identity<'_> {
@@ -119,8 +132,11 @@ impl Subject {
 
     /// The effective value of a setting, as the process reports it.
     pub fn effective(&self, name: &str) -> Option<String> {
-        let stats = self.stats.as_ref().ok()?;
-        let value = stats.group("settings").find(|(key, _)| *key == name)?.1;
+        let value = self
+            .answer()?
+            .group("settings")
+            .find(|(key, _)| *key == name)?
+            .1;
         Some(
             value
                 .as_str()

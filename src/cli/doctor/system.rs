@@ -4,6 +4,8 @@ use std::ffi::CStr;
 use std::fs;
 
 use super::finding::Finding;
+use super::subject::Subject;
+use crate::units::bytes;
 
 /// Properties of the machine that affect an allocator.
 #[derive(Debug, Clone, Default)]
@@ -70,8 +72,23 @@ impl System {
     }
 }
 
+/// A large heap in huge pages, without the library, on a machine that gives them to every program.
+pub fn always_huge(subject: &Subject) -> Option<Finding> {
+    let huge = subject.rollup.as_ref()?.anon_huge_bytes;
+    let is_always = subject.system.huge_pages.as_deref() == Some("always");
+    let is_small = huge * 2 < subject.status.anon_bytes.max(1 << 27);
+    if !is_always || subject.library().is_some() || is_small {
+        return None;
+    }
+    let fact = format!(
+        "{} are huge pages, which the system gives to every program; they stay resident while any part of 2 MB is in use",
+        bytes(huge)
+    );
+    Some(without_huge_pages(Finding::warning("thp-always", fact)).bytes(huge))
+}
+
 /// Adds the line that restricts huge pages to programs that ask for them.
-pub fn without_huge_pages(finding: Finding) -> Finding {
+fn without_huge_pages(finding: Finding) -> Finding {
     let line = "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled";
     finding.remedy("as root on the host:").command(line)
 }

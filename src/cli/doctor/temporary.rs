@@ -8,10 +8,17 @@ use rustix::fs::statfs;
 
 use super::environment::Get;
 use super::finding::Finding;
+use super::subject::Subject;
 use crate::units::bytes;
 
 const TMPFS: u64 = 0x0102_1994;
 const RAMFS: u64 = 0x8584_58f6;
+
+pub fn of_process(subject: &Subject) -> Option<Finding> {
+    subject.environment.as_ref().ok()?;
+    let inside = |path: &str| subject.process.inside(path);
+    finding(&|name| subject.get(name), &inside, subject.role().is_some())
+}
 
 /// A warning for NVFlare's processes, a note for others. `inside` maps a path of the process to one
 /// that can be opened here.

@@ -140,7 +140,7 @@ impl Process {
     /// The environment at the start of the process, for lookups of single names.
     pub fn environment(&self) -> Result<Environment, ReadError> {
         self.bytes("environ")
-            .map(|bytes| Environment(split_at_nul(&bytes)))
+            .map(|bytes| Environment::parse(&bytes))
     }
 
     /// The pid in the process's own pid namespace: the last of `NSpid`.
@@ -168,9 +168,14 @@ impl Process {
 }
 
 /// The environment at the start of a process.
+#[derive(Debug, Default)]
 pub struct Environment(Vec<OsString>);
 
 impl Environment {
+    pub fn parse(bytes: &[u8]) -> Self {
+        Self(split_at_nul(bytes))
+    }
+
     pub fn names(&self) -> impl Iterator<Item = OsString> + '_ {
         self.0.iter().filter_map(|entry| {
             let name = entry
@@ -246,7 +251,7 @@ mod tests {
 
     #[test]
     fn a_variable_is_found_only_by_its_whole_name() {
-        let environment = Environment(split_at_nul(b"AB=1\0A=2=3\0EMPTY=\0"));
+        let environment = Environment::parse(b"AB=1\0A=2=3\0EMPTY=\0");
         assert_eq!(environment.get("A"), Some("2=3".into()));
         assert_eq!(environment.get("EMPTY"), Some("".into()));
         assert_eq!(environment.get("B"), None);
