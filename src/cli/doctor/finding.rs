@@ -111,7 +111,14 @@ impl Finding {
 }
 
 /// Findings that are shown in any case: they answer what the user asked.
-const ANSWERS: [&str; 5] = ["loadable", "program", "library", "allocator", "memory"];
+const ANSWERS: [&str; 6] = [
+    "loadable",
+    "program",
+    "library",
+    "channel",
+    "allocator",
+    "memory",
+];
 
 /// The findings as text, the worst last, next to the prompt. Without `all`, problems and answers only.
 pub fn render(findings: &[Finding], width: Option<usize>, all: bool) -> String {
@@ -196,11 +203,12 @@ mod tests {
             Finding::ok("cgroup", "no limit"),
             Finding::note("thp-always", "on"),
             Finding::ok("loadable", "it loads"),
+            Finding::note("channel", "no answer"),
             Finding::warning("swap", "swapped"),
         ];
         assert_eq!(
             render(&findings, None, false),
-            " LEVEL    FINDING\n ok       it loads\n warning  swapped\n\
+            " LEVEL    FINDING\n ok       it loads\n note     no answer\n warning  swapped\n\
              0 errors, 1 warning\n2 more findings with --all\n"
         );
         assert!(render(&findings, None, true).ends_with("0 errors, 1 warning\n"));
