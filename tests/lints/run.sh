@@ -27,8 +27,6 @@ check "clippy reports nothing" cargo clippy --quiet --workspace --all-targets --
 check "shellcheck reports nothing" shellcheck_all
 check "no file of a crate uses a layer above its own" python3 scripts/lints/layers.py
 check "the check of layers finds each kind of use of a layer above" python3 scripts/lints/layers_test.py
-check "every SAFETY comment says a fact" python3 scripts/lints/safety.py
-check "the check of SAFETY comments finds those without a fact" python3 scripts/lints/safety_test.py
 check "licences, versions and sources of other people's crates are those of deny.toml" python3 scripts/lints/dependencies.py
 check "the fuzzer's Cargo.lock has the dependencies of the workspace" cargo update --quiet --workspace --locked --manifest-path fuzz/Cargo.toml
 check "every link and path in the documents leads somewhere" python3 scripts/lints/links.py
