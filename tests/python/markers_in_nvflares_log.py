@@ -11,6 +11,8 @@ import re
 import sys
 
 from contexts import ServerContext
+from flarena._marking import mark
+from flarena._native import shim as find_shim
 from nvflare.apis.utils.event import fire_event_to_components
 
 folder = sys.argv[1]
@@ -59,4 +61,7 @@ assert len(memory) == 1 and re.fullmatch(
     r"( (peak|live|free|cached|file|gpu|left|limit)=\d+\.\d)+ MB",
     memory[0],
 ), memory
+mark(find_shim(), "after_aggregation", "Köln 1", 6)
+marker, sizes = lines("log.txt")[-2:]
+assert sizes.startswith(marker.replace("[RSS]", "[MEM]").partition(" r=")[0] + " r=6 "), (marker, sizes)
 assert line.endswith(" MB") and lines("error_log.txt") == [] and console.getvalue() == ""

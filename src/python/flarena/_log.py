@@ -33,9 +33,10 @@ _SIZES = {
 _last_highest = 0
 
 
-def write_memory(shim: Shim, site: str | None, round: int | None) -> None:
+def write_memory(shim: Shim, marker: str) -> None:
     """Write the sizes of this process at the end of a round: `[MEM] TR s=site-1 r=3 peak=812.0 live=402.1 MB`.
 
+    Process, site and round are those of the marker, an [RSS] line, as the report joins lines with the same names.
     A trainer writes to stderr, which its client's log contains. May run handlers of the program, as copy_to_log.
     """
     json = sys.modules.get("json")  # without an import: a finalizer may mark in the middle of one
@@ -52,10 +53,9 @@ def write_memory(shim: Shim, site: str | None, round: int | None) -> None:
     if limit is not None and used is not None:
         sizes |= {"left": max(limit - used, 0), "limit": limit}
     text = " ".join(f"{name}={size / (1 << 20):.1f}" for name, size in sizes.items() if size is not None)
-    # A site's name may have any character: the library escapes those of markers, and so does this line.
-    name = "-" if site is None else site.encode("unicode_escape").decode("ascii").replace(" ", "_")
-    line = f"[MEM] {stats.get('proc', '-')} s={name} r={'-' if round is None else round} {text} MB"
-    if stats.get("proc") == "TR":
+    _, proc, site, round, _ = marker.split(" ", 4)
+    line = f"[MEM] {proc} {site} {round} {text} MB"
+    if proc == "TR":
         os.write(2, line.encode() + b"\n")
     else:
         copy_to_log(line)

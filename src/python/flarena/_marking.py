@@ -112,7 +112,7 @@ def mark(shim: Shim, stage: Stage, site: str | None, round: int | None) -> None:
     _log.copy_to_log(line)
     # A trainer in the client's job ends its round when the result is on its way.
     if line and stage in _BEFORE_WAIT and not (stage == "send" and line.startswith("[RSS] CJ")):
-        _log.write_memory(shim, site, round)
+        _log.write_memory(shim, line)
 
 
 def mark_in_signal_handler(shim: Shim, stage: Stage, site: str | None, round: int | None) -> None:
