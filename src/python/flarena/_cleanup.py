@@ -52,8 +52,7 @@ def rounds_of_executor(components: Any) -> int:
 
 def result_cleanup(shim: Shim, rounds: int = 0) -> ResultCleanup | None:
     """The cleanup of this process, or None if the user asks for none. The variable wins over `rounds`."""
-    if os.environ.get("NVFLARE_CLIENT_MEMORY_GC_ROUNDS", "").strip():
-        rounds = gc_rounds(os.environ)
+    rounds = gc_rounds(os.environ, rounds)
     if rounds == 0:
         return None
     from ._collector import watch

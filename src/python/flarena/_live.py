@@ -1,4 +1,4 @@
-"""Drops values that NVFlare's server holds although nobody can read them again (docs/nvflare-memory.md).
+"""Drops values that NVFlare's server holds after their last read (docs/nvflare-memory.md).
 
 - A context keeps the first GLOBAL_MODEL that it has seen. Each read of a sticky value first asks the manager of the
   contexts, so the old value cannot be read. One such read replaces it by the model of today.
@@ -12,6 +12,8 @@ import functools
 import sys
 import types
 import weakref
+
+from ._marking import guarded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,6 +33,7 @@ _READS |= {"clone", "get_peer_context", "getattr", "vars", "__dict__", "eval", "
 _contexts: dict[int, weakref.ref[Any]] = {}
 
 
+@guarded
 def refresh_models(ctx: Any) -> None:
     """Replace the old global models in this and all earlier contexts of this process."""
     if type(ctx).__module__ != "nvflare.apis.fl_context":
@@ -44,6 +47,7 @@ def refresh_models(ctx: Any) -> None:
             context.get_prop(_MODEL)
 
 
+@guarded
 def drop_result(ctx: Any, components: Any) -> None:
     """Replace the result that the server has processed by its headers."""
     if not _is_known_version() or not all(_cannot_read(kind) for kind in _classes(components)):

@@ -92,24 +92,24 @@ _has_task = False
 _has_marked_cache = False
 
 
-_own_cleanup: _cleanup.ResultCleanup | None = None
-_knows_cleanup = False
+@functools.cache
+def _cleanup_by_variable() -> _cleanup.ResultCleanup | None:
+    shim = find_shim()
+    return None if shim is None else _cleanup.result_cleanup(shim)
+
+
+_cleanup_by_executor: _cleanup.ResultCleanup | None = None
 
 
 def _result_cleanup() -> _cleanup.ResultCleanup | None:
-    global _own_cleanup, _knows_cleanup
-    if not _knows_cleanup:
-        _knows_cleanup = True
-        shim = find_shim()
-        _own_cleanup = None if shim is None else _cleanup.result_cleanup(shim)
-    return _own_cleanup
+    return _cleanup_by_variable() or _cleanup_by_executor
 
 
 @guarded
 def _note_executor(shim: Shim, components: Any) -> None:
-    global _own_cleanup
+    global _cleanup_by_executor
     if _result_cleanup() is None:
-        _own_cleanup = _cleanup.result_cleanup(shim, _cleanup.rounds_of_executor(components))
+        _cleanup_by_executor = _cleanup.result_cleanup(shim, _cleanup.rounds_of_executor(components))
 
 
 @guarded
@@ -232,34 +232,24 @@ def hook_events(shim: Shim, module: Any) -> None:
         if event == _workflows.START:
             _workflow.start()
         found = None if event is None else _STAGE_OF_EVENT.get(event)
-        ctx = _argument("ctx", 2, args, kwargs)
+        components, ctx = _argument("components", 1, args, kwargs), _argument("ctx", 2, args, kwargs)
         if drops:
-            _refresh_models(ctx)
+            _live.refresh_models(ctx)
         if found is None:
             return fire(*args, **kwargs)
         stage, position = found
         if stage == "before_task":
-            _note_executor(shim, _argument("components", 1, args, kwargs))
+            _note_executor(shim, components)
         if position == "before":
             _at_event(shim, event, stage, ctx)
         result = fire(*args, **kwargs)
         if position == "after":
             _at_event(shim, event, stage, ctx)
             if drops and event == _workflows.RESULT_PROCESSED:
-                _drop_result(ctx, _argument("components", 1, args, kwargs))
+                _live.drop_result(ctx, components)
         return result
 
     module.fire_event_to_components = marked_fire
-
-
-@guarded
-def _refresh_models(ctx: Any) -> None:
-    _live.refresh_models(ctx)
-
-
-@guarded
-def _drop_result(ctx: Any, components: Any) -> None:
-    _live.drop_result(ctx, components)
 
 
 @guarded
@@ -344,6 +334,7 @@ def hook_cleanup(module: Any) -> None:
     _collector.watch()  # so that the cleanup's own collections are counted
     purges = shim.allocator() == "jemalloc"
     marks = markers_wanted(os.environ) and not purges
+    _cleanup_by_variable()  # here, where an error has no effect on NVFlare's cleanup
     cleanup = module.cleanup_memory
 
     @functools.wraps(cleanup)
@@ -356,8 +347,9 @@ def hook_cleanup(module: Any) -> None:
             _purge(shim)  # the library marks before_trim and after_trim
         if marks:
             mark_at_last_place(shim, "after_trim")
-        if _own_cleanup is not None:
-            _own_cleanup.note_cleanup_of_nvflare()
+        own_cleanup = _result_cleanup()
+        if own_cleanup is not None:
+            own_cleanup.note_cleanup_of_nvflare()
         return result
 
     module.cleanup_memory = hooked_cleanup

@@ -38,9 +38,11 @@ def collections_wanted(environ: Mapping[str, str]) -> bool:
     return environ.get("FLARENA_GC", "").strip().lower() not in _FALSE
 
 
-def gc_rounds(environ: Mapping[str, str]) -> int:
-    """A client cleans its memory up after every so many results; 0: never."""
+def gc_rounds(environ: Mapping[str, str], default: int = 0) -> int:
+    """A client cleans its memory up after every so many results; 0: never. The default holds without the variable."""
     text = environ.get("NVFLARE_CLIENT_MEMORY_GC_ROUNDS", "").strip()
+    if not text:
+        return default
     rounds = int(text) if text.isascii() and text.isdigit() and len(text) < 100 else 0
     return rounds if rounds < 1 << 32 else 0
 
