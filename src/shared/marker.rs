@@ -192,23 +192,45 @@ pub struct TextMarker<'a> {
 
 /// Parses `[RSS] <proc> s=<site> r=<round> <stage>: <MB> MB` anywhere in a log line.
 pub fn parse_text(line: &str) -> Option<TextMarker<'_>> {
-    let rest = &line[line.find("[RSS] ")? + "[RSS] ".len()..];
-    let (proc, rest) = rest.split_once(" s=")?;
-    let (site, rest) = rest.split_once(" r=")?;
-    // NVFlare 2.7 and 2.8 write the task behind the site: `s=site-1 t=train r=0`.
-    let site = site.split_once(" t=").map_or(site, |(site, _)| site);
-    let (round, rest) = rest.split_once(' ')?;
+    let (Place { proc, site, round }, rest) = Place::parse(line, "[RSS] ")?;
     let (stage, megabytes) = stage_and_size(rest)?;
-    if !(0.0..1e12).contains(&megabytes) || proc.is_empty() || stage.is_empty() {
+    if !SIZES_MB.contains(&megabytes) || stage.is_empty() {
         return None;
     }
     Some(TextMarker {
-        proc: with_spaces(proc),
-        site: (site != "-" && !site.is_empty()).then_some(site),
-        round: round.parse().ok(),
+        proc,
+        site,
+        round,
         stage,
         rss_bytes: (megabytes * MB) as u64,
     })
+}
+
+const SIZES_MB: std::ops::Range<f64> = 0.0..1e12;
+
+/// The start of a text line.
+struct Place<'a> {
+    proc: &'a str,
+    site: Option<&'a str>,
+    round: Option<i64>,
+}
+
+impl<'a> Place<'a> {
+    /// Parses `<proc> s=<site> r=<round>` behind the tag, and returns the rest of the line, too.
+    fn parse(line: &'a str, tag: &str) -> Option<(Place<'a>, &'a str)> {
+        let rest = &line[line.find(tag)? + tag.len()..];
+        let (proc, rest) = rest.split_once(" s=")?;
+        let (site, rest) = rest.split_once(" r=")?;
+        // NVFlare 2.7 and 2.8 write the task behind the site: `s=site-1 t=train r=0`.
+        let site = site.split_once(" t=").map_or(site, |(site, _)| site);
+        let (round, rest) = rest.split_once(' ')?;
+        let place = Place {
+            proc: with_spaces(proc),
+            site: (site != "-" && !site.is_empty()).then_some(site),
+            round: round.parse().ok(),
+        };
+        (!proc.is_empty()).then_some((place, rest))
+    }
 }
 
 /// The sizes of a `[MEM]` line, which NVFlare's processes write after the `[RSS]` line of the same stage.
@@ -224,22 +246,19 @@ pub struct MemoryLine {
 impl MemoryLine {
     /// Parses `[MEM] <proc> s=<site> r=<round> peak=<MB> live=<MB> MB` anywhere in a log line.
     pub fn parse(line: &str) -> Option<MemoryLine> {
-        let rest = &line[line.find("[MEM] ")? + "[MEM] ".len()..];
-        let (proc, rest) = rest.split_once(" s=")?;
-        let (site, rest) = rest.split_once(" r=")?;
-        let (round, rest) = rest.split_once(' ')?;
+        let (Place { proc, site, round }, rest) = Place::parse(line, "[MEM] ")?;
         let (sizes, _) = rest.split_once("MB")?;
         let size = |text: &str| {
             let (name, megabytes) = text.split_once('=')?;
             let megabytes: f64 = megabytes.parse().ok()?;
-            (0.0..1e12)
+            SIZES_MB
                 .contains(&megabytes)
                 .then(|| (name.to_owned(), megabytes * MB))
         };
         Some(MemoryLine {
             proc: proc.to_owned(),
-            site: (site != "-").then(|| site.to_owned()),
-            round: round.parse().ok(),
+            site: site.map(str::to_owned),
+            round,
             sizes: sizes.split_whitespace().map(size).collect::<Option<_>>()?,
         })
     }
