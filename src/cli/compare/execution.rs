@@ -14,7 +14,7 @@ use parking_lot::{Condvar, Mutex};
 use rustix::io::Errno;
 use rustix::process::{waitid, Pid, Signal, WaitId, WaitIdOptions};
 
-use super::load::Load;
+use super::load::{self, Load};
 use super::model::Run;
 use super::series::{pause, Sample, Series};
 use super::tree;
@@ -93,8 +93,7 @@ pub fn execute(
             series.push(Sample {
                 at,
                 pss_bytes: used.pss_bytes as f64,
-                cpu_s: used.cpu_ticks as f64 / ticks_per_second() + cpu_of(libc::RUSAGE_CHILDREN)
-                    - cpu_before,
+                cpu_s: load::seconds(used.cpu_ticks) + cpu_of(libc::RUSAGE_CHILDREN) - cpu_before,
             });
             show(at, used.pss_bytes as f64);
         }
@@ -225,10 +224,6 @@ fn phrase(status: ExitStatus) -> String {
         (_, Some(signal)) => format!("killed by signal {signal}"),
         _ => status.to_string(),
     }
-}
-
-fn ticks_per_second() -> f64 {
-    rustix::param::clock_ticks_per_second() as f64
 }
 
 /// The CPU seconds of this process, or of all ended descendants that were waited for.

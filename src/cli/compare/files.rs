@@ -119,9 +119,7 @@ fn cells(comparison: &Comparison, outcome: &Outcome) -> String {
             let (min, max) = (metric.text(spread.min), metric.text(spread.max));
             let _ = write!(text, "<br>{min} to {max}");
         }
-        if outcome.name != comparison.plain().name
-            && let Some(change) = outcome.change_from(comparison.plain(), metric)
-        {
+        if let Some(change) = comparison.change(outcome, metric) {
             let _ = write!(text, "<br>{}", text::change(&change));
         }
         format!("<td class=\"n\">{text}</td>")

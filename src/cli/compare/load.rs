@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-/// Counts from its making on.
+/// The use of the CPUs since [`Load::start`].
 pub struct Load {
     begun: Instant,
     busy_s: f64,
@@ -37,8 +37,11 @@ fn read(stat: &str) -> Option<(f64, usize)> {
     // user, nice, system, idle, iowait, irq, softirq, steal; a guest's time is in user.
     let busy = [0, 1, 2, 5, 6, 7].map(|field| ticks.get(field).copied().unwrap_or(0));
     let cpus = lines.take_while(|line| line.starts_with("cpu")).count();
-    let per_second = rustix::param::clock_ticks_per_second() as f64;
-    Some((busy.iter().sum::<u64>() as f64 / per_second, cpus))
+    Some((seconds(busy.iter().sum()), cpus))
+}
+
+pub fn seconds(ticks: u64) -> f64 {
+    ticks as f64 / rustix::param::clock_ticks_per_second() as f64
 }
 
 #[cfg(test)]
@@ -46,10 +49,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waiting_for_a_disk_and_a_guest_count_as_idle_and_once() {
+    fn iowait_is_idle_and_the_time_of_a_guest_counts_once() {
         let stat = "cpu  100 10 20 5000 999 1 2 3 100 10\ncpu0 1 2\ncpu1 1 2\nintr 5\n";
-        let per_second = rustix::param::clock_ticks_per_second() as f64;
-        assert_eq!(read(stat), Some((136.0 / per_second, 2)));
+        assert_eq!(read(stat), Some((seconds(136), 2)));
         assert_eq!(read("intr 5\n"), None);
     }
 

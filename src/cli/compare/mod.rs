@@ -42,8 +42,9 @@ const MAX_SHOWN_BYTES: usize = 2000;
 /// NVFlare recommends), and on flarena in both modes. The runs of the variants alternate. Shows the
 /// memory (PSS) of all its processes at the peak, on average and while it is idle (the median after
 /// a second with less than 5 % of a CPU), CPU and elapsed time, and which differences are beyond
-/// noise. A run beside other programs that use more than 20 % of the CPUs is repeated once. A peak that is shorter than the pause between two samples, usually at most a quarter of a
-/// second, can be missed.
+/// noise. A run beside other programs that use more than 20 % of the CPUs is repeated once. A peak
+/// that is shorter than the pause between two samples, usually at most a quarter of a second, can
+/// be missed.
 ///
 /// The command reads nothing from stdin, and its output is kept in logs. It should do the same work
 /// in each run.

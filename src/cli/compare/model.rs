@@ -152,6 +152,13 @@ impl Comparison {
         &self.outcomes[0]
     }
 
+    /// The change of a variant against plain. Plain itself has none.
+    pub fn change(&self, outcome: &Outcome, metric: Metric) -> Option<Change> {
+        let plain = self.plain();
+        let change = outcome.change_from(plain, metric);
+        change.filter(|_| outcome.name != plain.name)
+    }
+
     pub fn is_empty(&self) -> bool {
         self.outcomes.iter().all(|outcome| outcome.runs.is_empty())
     }

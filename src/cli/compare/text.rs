@@ -44,7 +44,7 @@ fn below(comparison: &Comparison, outcome: &Outcome) -> String {
             Metric::ALL.map(|metric| cell(metric).unwrap_or_default()),
         )
     };
-    let changed = |metric| outcome.change_from(plain, metric);
+    let changed = |metric| comparison.change(outcome, metric);
     match (outcome.name == plain.name, outcome.runs.len() < 2) {
         (true, true) => String::new(),
         (true, false) => line(&|metric| {
@@ -212,13 +212,11 @@ pub fn markdown(comparison: &Comparison) -> String {
     text += &line([vec!["PSS".to_owned()], head.to_vec()].concat());
     text += &format!("|---|{}\n", "--:|".repeat(Metric::ALL.len()));
     for outcome in &comparison.outcomes {
-        let is_plain = outcome.name == comparison.plain().name;
         let cell = |metric: Metric| {
             let Some(spread) = outcome.spread(metric) else {
                 return "-".to_owned();
             };
-            let change = outcome.change_from(comparison.plain(), metric);
-            match change.filter(|_| !is_plain) {
+            match comparison.change(outcome, metric) {
                 Some(change) => format!("{} ({})", metric.text(spread.mean), self::change(&change)),
                 None => metric.text(spread.mean),
             }
