@@ -51,7 +51,8 @@ pub struct Column {
     value: fn(&Row) -> Value<'_>,
 }
 
-const fn text(
+/// A column of texts, or of numbers with `.of_numbers()`.
+const fn column(
     name: &'static str,
     heading: &'static str,
     rank: usize,
@@ -67,16 +68,13 @@ const fn text(
     }
 }
 
-const fn number(
-    name: &'static str,
-    heading: &'static str,
-    rank: usize,
-    value: fn(&Row) -> Value<'_>,
-) -> Column {
-    Column {
-        is_number: true,
-        starts_descending: true,
-        ..text(name, heading, rank, value)
+impl Column {
+    const fn of_numbers(self) -> Column {
+        Column {
+            is_number: true,
+            starts_descending: true,
+            ..self
+        }
     }
 }
 
@@ -88,26 +86,32 @@ pub const RSS: usize = 5;
 pub const COLUMNS: [Column; COUNT] = [
     Column {
         starts_descending: false,
-        ..number("pid", "PID", 0, |row| Value::Pid(row.pid))
+        ..column("pid", "PID", 0, |row| Value::Pid(row.pid)).of_numbers()
     },
-    text("site", "SITE", 3, |row| Value::Text(row.site.as_deref())),
-    text("proc", "PROC", 4, |row| Value::Text(row.proc.as_deref())),
-    number("round", "ROUND", 5, |row| Value::Round(row.round)),
-    text("stage", "STAGE", 7, |row| Value::Text(row.stage.as_deref())),
-    number("rss", "RSS", 1, |row| Value::Bytes(row.rss_bytes)),
-    number("growth", "GROWTH/MIN", 6, |row| {
+    column("site", "SITE", 3, |row| Value::Text(row.site.as_deref())),
+    column("proc", "PROC", 4, |row| Value::Text(row.proc.as_deref())),
+    column("round", "ROUND", 5, |row| Value::Round(row.round)).of_numbers(),
+    column("stage", "STAGE", 7, |row| Value::Text(row.stage.as_deref())),
+    column("rss", "RSS", 1, |row| Value::Bytes(row.rss_bytes)).of_numbers(),
+    column("growth", "GROWTH/MIN", 6, |row| {
         Value::BytesPerMinute(row.growth_per_minute)
-    }),
-    number("live", "LIVE", 8, |row| Value::Bytes(row.live_bytes)),
-    number("cached", "CACHED", 9, |row| Value::Bytes(row.cached_bytes)),
-    number("limit", "LIMIT", 10, |row| Value::Bytes(row.limit_bytes)),
-    text("command", "COMMAND", 2, |row| Value::Command(row.command())),
+    })
+    .of_numbers(),
+    column("live", "LIVE", 8, |row| Value::Bytes(row.live_bytes)).of_numbers(),
+    column("cached", "CACHED", 9, |row| Value::Bytes(row.cached_bytes)).of_numbers(),
+    column("limit", "LIMIT", 10, |row| Value::Bytes(row.limit_bytes)).of_numbers(),
+    column("command", "COMMAND", 2, |row| Value::Command(row.command())),
 ];
 
 pub type Cells = [Option<String>; COUNT];
 
 pub fn cells(row: &Row) -> Cells {
     COLUMNS.each_ref().map(|column| (column.value)(row).text())
+}
+
+/// The text of a cell, `-` without a value.
+pub fn shown(cells: &Cells, column: usize) -> String {
+    cells[column].clone().unwrap_or_else(|| "-".to_owned())
 }
 
 /// A column and a direction.
@@ -210,7 +214,7 @@ pub fn table(rows: &[&Row], room: Option<usize>, order: Order) -> String {
     };
     let mut text = line(&|column| order.heading(column));
     for row in &rows {
-        text += &line(&|column| row[column].clone().unwrap_or_else(|| "-".to_owned()));
+        text += &line(&|column| shown(row, column));
     }
     text
 }

@@ -120,12 +120,8 @@ fn draw_table(frame: &mut Frame, area: Rect, state: &State, rows: &[&Row]) -> Ve
         }
     });
     let body = cells.iter().map(|cells| {
-        let text = |column: usize| cells[column].clone().unwrap_or_else(|| "-".to_owned());
-        TableRow::new(
-            layout
-                .iter()
-                .map(|&(column, _)| aligned(column, text(column))),
-        )
+        let columns = layout.iter().map(|&(column, _)| column);
+        TableRow::new(columns.map(|column| aligned(column, table::shown(cells, column))))
     });
     let widths = layout
         .iter()
