@@ -34,9 +34,13 @@ pub fn kit_arenas(subject: &Subject) -> Option<Finding> {
 const MANY_THREADS: u64 = 128;
 
 pub fn server_arenas(subject: &Subject) -> Option<Finding> {
-    let arenas = subject.effective("MALLOC_ARENA_MAX")?;
-    let is_server = subject.role() == Some(Role::Server);
-    few_arenas(&arenas, subject.status.threads).filter(|_| is_server)
+    if subject.role() != Some(Role::Server) {
+        return None;
+    }
+    few_arenas(
+        &subject.effective("MALLOC_ARENA_MAX")?,
+        subject.status.threads,
+    )
 }
 
 fn few_arenas(arenas: &str, threads: u64) -> Option<Finding> {
@@ -53,7 +57,11 @@ pub fn job_cleanup(subject: &Subject) -> Option<Finding> {
     let side = match subject.proc()? {
         Proc::ServerJob => Role::Server,
         Proc::ClientJob => Role::Client,
-        _ => return None,
+        Proc::ServerParent
+        | Proc::ClientParent
+        | Proc::Trainer
+        | Proc::TrainerWorker
+        | Proc::Simulator => return None,
     };
     let job = value_of(&subject.arguments, "-n")?;
     let folder = workspace(&subject.process, &subject.arguments)?.join(job);
@@ -84,7 +92,7 @@ fn rounds_by_variable(subject: &Subject) -> Option<u64> {
     rounds.trim().parse().ok().filter(|&rounds| rounds > 0)
 }
 
-/// What sets the cleanups, and after how many rounds they come; 0 is never.
+/// A setting that asks for a cleanup after so many rounds; 0 is never.
 struct Cleanup {
     setting: String,
     rounds: u64,

@@ -106,7 +106,7 @@ pub fn outside_malloc(subject: &Subject) -> Option<Finding> {
 
 /// Apache Arrow has its own memory pool, unless a variable selects malloc.
 pub fn arrow(subject: &Subject) -> Option<Finding> {
-    let Subject { maps, .. } = subject;
+    let maps = &subject.maps;
     let is_there = |map: &Mapping| map.file_name().starts_with("libarrow.so");
     if !maps.iter().any(is_there) {
         return None;
@@ -195,7 +195,7 @@ fn is_gpu_driver(map: &Mapping) -> bool {
 
 /// Each process that uses a GPU has some 70 MB of its driver's pages. Tensors on the GPU are in no mapping.
 pub fn devices(subject: &Subject) -> Option<Finding> {
-    let Subject { maps, .. } = subject;
+    let maps = &subject.maps;
     let (size, _) = pages_of_files(maps, |map| is_gpu_driver(map));
     let managed = pages_of_files(maps, |map| map.name.starts_with("/dev/nvidia-uvm")).0;
     let managed = match managed >= MIN_REPORTED_BYTES {
@@ -209,7 +209,7 @@ pub fn devices(subject: &Subject) -> Option<Finding> {
 
 /// PyTorch for aarch64 contains a mimalloc.
 pub fn bundled_mimalloc(subject: &Subject) -> Option<Finding> {
-    let Subject { maps, .. } = subject;
+    let maps = &subject.maps;
     let torch = maps
         .iter()
         .any(|map| map.file_name().starts_with("libtorch_cpu"));

@@ -77,12 +77,14 @@ pub fn garbage(subject: &Subject) -> Option<Finding> {
 }
 
 pub fn pymalloc(subject: &Subject) -> Option<Finding> {
+    if !subject.is_python() {
+        return None;
+    }
     let get = |name: &str| subject.get(name);
     let arenas = subject
         .answer()
         .and_then(|stats| stats.number("pymalloc_bytes"));
-    let is_python = subject.is_python();
-    allocators(&subject.program, &subject.maps, &get, arenas).filter(|_| is_python)
+    allocators(&subject.program, &subject.maps, &get, arenas)
 }
 
 /// Python's own allocators. `program` is the executable file, `arenas` the size of pymalloc's arenas, if the
