@@ -7,7 +7,7 @@ unset FLARENA_PROBE # with it the library would answer instead of the program
 usage='usage: sub_start.sh KIT/startup [ARGUMENT...]            start a provisioned kit and stay
        sub_start.sh KIT/startup/start.sh [ARGUMENT...]   start it in the background
        sub_start.sh -- COMMAND [ARGUMENT...]             start any command; the settings are those of flarena run'
-settings="ALLOCATOR ROLE MARKER_FILE NAME RECYCLE RECYCLE_MIN DECAY_MS MEMORY_LIMIT PRESSURE HUGE GOVERNOR SITES \
+settings="ALLOCATOR ROLE MARKER_FILE NAME RECYCLE RECYCLE_MIN DECAY_MS MEMORY_LIMIT AT_LIMIT PRESSURE HUGE GOVERNOR SITES \
 SITES_SAMPLE GC POOLS LOG LIB INHERITED LAUNCHED PROBE HIBERNATE"
 
 lower() { printf '%s' "$1" | tr -d '[:space:]' | tr '[:upper:]' '[:lower:]'; }

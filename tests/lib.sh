@@ -163,6 +163,17 @@ need() { # COMMAND [PACKAGE]: installs the package if the command is missing; fa
     install_packages "$package" && command -v "$command" >/dev/null
 }
 
+make_group() { # MEGABYTES: sets GROUP to a control group with this limit
+    local groups=/sys/fs/cgroup/memory file=memory.limit_in_bytes
+    [ -e $groups/$file ] || groups=/sys/fs/cgroup file=memory.max
+    GROUP=$groups/flarena-test-$$
+    if ! mkdir "$GROUP" 2>/dev/null || ! echo "$1M" 2>/dev/null >"$GROUP/$file"; then
+        rmdir "$GROUP" 2>/dev/null
+        echo "this user may not create a control group"
+        return 77
+    fi
+}
+
 APT_LOCK=${TMPDIR:-/tmp}/flarena-apt-$(id -u).lock
 
 # Other package indexes offer PyTorch only with gigabytes of GPU libraries.

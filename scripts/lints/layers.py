@@ -19,7 +19,7 @@ LAYERS = {
         units exit
     """,
     "src/shim": """
-        lib boot exports fork governor report garbage python abi launch memory_limit channel backends pools
+        lib boot exports fork governor report garbage python abi launch at_limit memory_limit channel backends pools
     """,
     "src/sites": "lib heap sampler interpreter table texts walk lines intern layout memory",
     "src/recycler": "lib api ops state os policy core",

@@ -44,6 +44,12 @@ pub struct Files {
     throttle: Option<Number>,
     usage: Number,
     reclaimable: Number,
+    /// The other file pages, which the kernel reclaims last.
+    active_file: Number,
+    swap_limit: Number,
+    swap_usage: Number,
+    /// The two numbers of swap count the memory of the group, too.
+    swap_counts_memory: bool,
     pub oom_kills: Number,
     /// `oom_kills` counts the processes of the groups below, too.
     pub counts_kills_below: bool,
@@ -56,6 +62,10 @@ pub const V1: Files = Files {
     throttle: None,
     usage: ("memory.usage_in_bytes", ""),
     reclaimable: ("memory.stat", "total_inactive_file "),
+    active_file: ("memory.stat", "total_active_file "),
+    swap_limit: ("memory.memsw.limit_in_bytes", ""),
+    swap_usage: ("memory.memsw.usage_in_bytes", ""),
+    swap_counts_memory: true,
     oom_kills: ("memory.oom_control", "oom_kill "),
     counts_kills_below: false,
 };
@@ -67,6 +77,10 @@ pub const V2: Files = Files {
     throttle: Some(("memory.high", "")),
     usage: ("memory.current", ""),
     reclaimable: ("memory.stat", "inactive_file "),
+    active_file: ("memory.stat", "active_file "),
+    swap_limit: ("memory.swap.max", ""),
+    swap_usage: ("memory.swap.current", ""),
+    swap_counts_memory: false,
     oom_kills: ("memory.events", "oom_kill "),
     counts_kills_below: true,
 };
@@ -88,6 +102,27 @@ impl Files {
     pub fn used_bytes(&self, read: impl Fn(Number) -> Option<u64>) -> Option<u64> {
         let reclaimable = read(self.reclaimable).unwrap_or(0);
         Some(read(self.usage)?.saturating_sub(reclaimable))
+    }
+
+    /// The bytes that the group may still use before the kernel kills one of its processes: below its limit, in place of
+    /// its file pages, and in swap. `None` without a limit that kills.
+    pub fn bytes_before_kill(
+        &self,
+        read: impl Fn(Number) -> Option<u64>,
+        free_swap_bytes: u64,
+    ) -> Option<u64> {
+        let limit = read(self.limit).filter(|limit| *limit < self.unlimited)?;
+        let files = read(self.reclaimable)? + read(self.active_file)?;
+        let left = limit.saturating_sub(read(self.usage)?.saturating_sub(files));
+        let swap_left = || {
+            let limit = read(self.swap_limit).filter(|limit| *limit < self.unlimited)?;
+            Some(limit.saturating_sub(read(self.swap_usage)?))
+        };
+        let swap_left = swap_left().unwrap_or(u64::MAX);
+        Some(match self.swap_counts_memory {
+            true => (left + free_swap_bytes).min(swap_left.saturating_add(files)),
+            false => left + free_swap_bytes.min(swap_left),
+        })
     }
 }
 
@@ -120,6 +155,38 @@ mod tests {
         let throttled = [("memory.max", 1000), ("memory.high", 900)];
         assert_eq!(memory(&V2, &throttled).limit_bytes, Some(900));
         assert_eq!(memory(&V2, &throttled[1..]).limit_bytes, Some(900));
+    }
+
+    #[test]
+    fn before_a_kill_the_kernel_drops_file_pages_and_fills_swap() {
+        let before_kill = |files: &Files, more: &[(&str, u64)], swap| {
+            let (limit, usage) = (files.limit.0, files.usage.0);
+            let label = |number: Number| format!("{} {}", number.0, number.1.trim());
+            let (inactive, active) = (label(files.reclaimable), label(files.active_file));
+            let known = [
+                (limit, 1000),
+                (usage, 900),
+                (&*inactive, 100),
+                (&*active, 50),
+            ];
+            let numbers = [&known, more].concat();
+            let read = |(file, label): Number| {
+                let name = format!("{file} {label}");
+                let number = numbers.iter().find(|(known, _)| *known == name.trim())?;
+                Some(number.1)
+            };
+            files.bytes_before_kill(read, swap)
+        };
+        assert_eq!(before_kill(&V1, &[], 0), Some(250));
+        assert_eq!(before_kill(&V2, &[], 40), Some(290));
+        let both = [
+            ("memory.memsw.limit_in_bytes", 1020),
+            ("memory.memsw.usage_in_bytes", 905),
+        ];
+        assert_eq!(before_kill(&V1, &both, 40), Some(265));
+        let swap = [("memory.swap.max", 10), ("memory.swap.current", 5)];
+        assert_eq!(before_kill(&V2, &swap, 40), Some(255));
+        assert_eq!(V2.bytes_before_kill(|_| None, 0), None, "no limit");
     }
 
     #[test]

@@ -89,6 +89,12 @@ record! {
         pub host_memory_bytes: Option<u64> = "memory of the machine; null after the process's first written marker",
         pub version: Option<String> = "version of flarena; null after the process's first written marker",
         pub settings: Option<String> = "settings that differ from their defaults, such as `FLARENA_GC=off FLARENA_SITES=on`; no paths or other text; null after the process's first written marker",
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub asked_bytes: Option<u64> = "size of the allocation that does not fit; only at `at_limit`",
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub left_bytes: Option<u64> = "bytes that the control group may still use then, file pages that the kernel can drop included; only at `at_limit`",
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub asked_at: Option<String> = "line of the program that asks, such as `train.py:12 in step`; only at `at_limit`, with `FLARENA_SITES=on`",
         #[serde(default)]
         pub seq: u64 = "number of the marker in its process, from 0",
     }

@@ -14,7 +14,7 @@ use std::fmt::{self, Display};
 
 use crate::huge_pages::Choice;
 use crate::role::Role;
-pub use crate::values::{Allocator, LogLevel};
+pub use crate::values::{Allocator, AtLimit, LogLevel};
 use crate::{defaults, parse, values};
 
 /// One row of the table.
@@ -235,6 +235,15 @@ settings! {
         good: ["8G", "8 GB", "1"], bad: ["0", "lots", "-5G", "1X", "8 G B"],
         usual: true,
         doc: "soft limit: the process returns free memory when less than a tenth of it is left, and at the large allocation that would cross it",
+    }
+    AtLimit {
+        name: "FLARENA_AT_LIMIT",
+        value: at_limit: AtLimit, read by AtLimit::parse, shown by AtLimit::name,
+        default: "warn",
+        accepts: "warn, fail or off",
+        good: ["warn", "Fail", "off"], bad: ["kill", "2"],
+        usual: true,
+        doc: "an allocation of 1 MB or more that cannot fit below the memory limit of the control group; warn: one line names it; fail: it also fails with ENOMEM (MemoryError in Python)",
     }
     Pressure {
         name: "FLARENA_PRESSURE",

@@ -43,6 +43,7 @@ stages! {
     Load "load" Library "the library was loaded: the process starts"
     Exit "exit" Library "the process ends, by `exit` or by returning from `main`"
     Periodic "periodic" Library "the resident size changed since the last marker (once a minute), or rose above its highest by 5 % and 16 MB, or comes near a limit; without any change at most every hour"
+    AtLimit "at_limit" Library "an allocation of 1 MB or more cannot fit below the memory limit, and nothing more can be released (`FLARENA_AT_LIMIT`)"
     BeforeTrim "before_trim" Both "a trim or NVFlare's cleanup is about to return free memory"
     AfterTrim "after_trim" Both "the trim or the cleanup has ended"
     Mark "mark" Library "the program wrote a marker without a name"

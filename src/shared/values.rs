@@ -24,6 +24,36 @@ impl Allocator {
     }
 }
 
+/// The answer to a large allocation that cannot fit below the memory limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AtLimit {
+    Off,
+    Warn,
+    Fail,
+}
+
+impl AtLimit {
+    pub fn name(self) -> &'static str {
+        match self {
+            AtLimit::Off => "off",
+            AtLimit::Warn => "warn",
+            AtLimit::Fail => "fail",
+        }
+    }
+
+    pub const fn parse(text: &[u8]) -> Option<AtLimit> {
+        if parse::is_one_of(text, &["warn"]) {
+            Some(AtLimit::Warn)
+        } else if parse::is_one_of(text, &["fail"]) {
+            Some(AtLimit::Fail)
+        } else if parse::is_one_of(text, &["off"]) {
+            Some(AtLimit::Off)
+        } else {
+            None
+        }
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LogLevel {
     Off,

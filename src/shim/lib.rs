@@ -13,6 +13,7 @@
 #![cfg_attr(fuzzing, no_main)]
 
 mod abi;
+mod at_limit;
 mod backends;
 mod boot;
 mod channel;

@@ -31,6 +31,9 @@ const ALLOWED_SHARE: u64 = 4;
 const LEAST_ALLOWED_BYTES: u64 = 1 << 20;
 /// The smallest reserve. So many bytes are measured without a pause: to fault them in takes far longer than to measure.
 const LARGE_BYTES: u64 = 16 << 20;
+/// The kernel charges a group for pages in advance, up to 64 for each of its processors, and takes these back before it
+/// kills.
+const CHARGED_AHEAD_BYTES: u64 = 512 << 10;
 
 static STATE: Lock<State> = Lock::new(State {
     watched: Watched {
@@ -216,6 +219,28 @@ pub fn release_if_due() {
     if let Some(charged_bytes) = headroom::charged_bytes_if_due() {
         release_near_limit(charged_bytes);
     }
+}
+
+/// The distance to the limit at which the kernel kills, if `bytes` do not fit after the release of all free memory. `None`
+/// also if another thread measures.
+pub fn shortage(bytes: u64) -> Option<Distance> {
+    let mut state = STATE.try_lock()?;
+    if state.watched.group.is_err() {
+        read_group_again(&mut state.watched);
+    }
+    let group = state.watched.limited_group()?;
+    // The recycler serves the block from its cached pages.
+    let cached_bytes = recycler::stats_unless_locked().map_or(0, |stats| stats.cached_bytes);
+    if group.bytes_before_kill()? + cached_bytes >= bytes {
+        return None;
+    }
+    release_all();
+    let left_bytes = group.bytes_before_kill()? + CHARGED_AHEAD_BYTES;
+    let used_bytes = group.limit_bytes.saturating_sub(left_bytes);
+    (left_bytes < bytes).then_some(Distance {
+        used_bytes,
+        limit_bytes: group.limit_bytes,
+    })
 }
 
 #[cold]

@@ -203,6 +203,12 @@ pub fn live_blocks() -> Vec<Block> {
     recycled.chain(heap::live_blocks()).collect()
 }
 
+/// The site of this thread's Python stack; `None` if frames are not read.
+#[cold]
+pub fn of_thread() -> Option<u32> {
+    read_stack(SITES)
+}
+
 fn origin_of(caller: usize, room: usize) -> Origin {
     let site = match read_stack(room) {
         None => native_site(caller, room),

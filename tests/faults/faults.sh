@@ -12,6 +12,7 @@ build_programs() {
         compile "$ROOT/tests/faults/write_markers.c" "$SCRATCH/write_markers" &&
         compile "$ROOT/tests/faults/no_memory.c" "$SCRATCH/no_memory" &&
         compile "$ROOT/tests/faults/unread_group.c" "$SCRATCH/unread_group" &&
+        compile "$ROOT/tests/faults/at_limit.c" "$SCRATCH/at_limit" &&
         compile "$ROOT/tests/faults/limits.c" "$SCRATCH/limits"
 }
 
@@ -271,21 +272,46 @@ no_memory() { # MODE
     grep -q "r=99 no memory: " "$SCRATCH/out"
 }
 
-make_group() { # MEGABYTES: sets GROUP to a control group with this limit
-    local groups=/sys/fs/cgroup/memory file=memory.limit_in_bytes
-    [ -e $groups/$file ] || groups=/sys/fs/cgroup file=memory.max
-    GROUP=$groups/flarena-faults-$$
-    if ! mkdir "$GROUP" 2>/dev/null || ! echo "$1M" 2>/dev/null >"$GROUP/$file"; then
-        rmdir "$GROUP" 2>/dev/null
-        echo "this user may not create a control group"
-        return 77
-    fi
-}
-
 in_group() { # BADNESS COMMAND...
     echo "$1" >"/proc/$BASHPID/oom_score_adj"
     echo "$BASHPID" >"$GROUP/cgroup.procs"
     exec "${@:2}"
+}
+
+in_small_group() { # MODE [NAME=VALUE...] PROGRAM...: its exit status, and its stderr in $SCRATCH/out
+    local status=0
+    make_group 256 || return
+    (in_group 0 env LD_PRELOAD="$LIB" FLARENA_ALLOCATOR="$1" TEST_MODE="$1" "${@:2}") >"$SCRATCH/out" 2>&1 || status=$?
+    rmdir "$GROUP"
+    return "$status"
+}
+
+refused_at_limit() { # MODE
+    in_small_group "$1" FLARENA_AT_LIMIT=fail "$SCRATCH/at_limit" || { show_output; return 1; }
+}
+
+refused_while_bare_is_killed() { # MODE MEGABYTES
+    local status=0
+    in_small_group "$1" FLARENA_AT_LIMIT=off "$SCRATCH/at_limit" "$2" || status=$?
+    [ "$status" -ne 77 ] || return 77
+    [ "$status" -eq "$KILLED" ] && [ ! -s "$SCRATCH/out" ] || { show_output; return 1; }
+    status=0
+    in_small_group "$1" FLARENA_AT_LIMIT=fail "$SCRATCH/at_limit" "$2" || status=$?
+    [ "$status" -eq "$REFUSED" ] || { echo "status $status"; show_output; return 1; }
+}
+
+last_words() { # MODE: a line, and a marker with the same sizes
+    local file=$SCRATCH/last.jsonl status=0
+    rm -f "$file"
+    in_small_group "$1" NVFLARE_CLIENT_MEMORY_PROFILE=1 FLARENA_MARKER_FILE="$file" "$SCRATCH/at_limit" 24 || status=$?
+    [ "$status" -ne 77 ] || return 77
+    grep -E "^flarena: 24.0 MB asked, [0-9.]+ MB left .* FLARENA_AT_LIMIT=fail" "$SCRATCH/out" || { show_output; return 1; }
+    [ "$status" -eq "$KILLED" ] && python3 - "$file" <<'END'
+import json, sys
+markers = [json.loads(line) for line in open(sys.argv[1])]
+last = [marker for marker in markers if marker["stage"] != "periodic"][-1]
+assert last["stage"] == "at_limit" and last["asked_bytes"] == 24 << 20 and last["left_bytes"] < 24 << 20, markers
+END
 }
 
 killed_neighbour() { # MODE SECONDS: the kernel kills processes of the same control group that allocate too much

@@ -37,6 +37,10 @@ for mode in "${MODES[@]}"; do
     check "$mode: a marker that crosses the file size limit is removed from the file" under_limit "$mode" fsize 1536
     check "$mode: with vm.overcommit_memory=2 and a limit on data no byte is lost" no_overcommit "$mode" 5000
     check "$mode: $(sentence_of "$ROOT/tests/faults/unread_group.c")" unread_group "$mode"
+    check "$mode: $(sentence_of "$ROOT/tests/faults/at_limit.c")" refused_at_limit "$mode"
+    check "$mode: with FLARENA_AT_LIMIT=fail a program of blocks of 24 MB sees an error where it is killed without" refused_while_bare_is_killed "$mode" 24
+    check "$mode: with FLARENA_AT_LIMIT=fail a program of blocks of 2 MB sees an error where it is killed without" refused_while_bare_is_killed "$mode" 2
+    check "$mode: before the kernel kills a process, its last line and its last marker name the allocation" last_words "$mode"
     check "$mode: when the kernel kills another process of the control group for its memory, no byte is lost" killed_neighbour "$mode" 5
     check_source "$ROOT/tests/faults/no_memory.c" "$mode: $(sentence_of "$ROOT/tests/faults/no_memory.c")" no_memory "$mode"
     unless_qemu "does not enforce limits" check "$mode: under RLIMIT_AS no call is refused that is granted without the library" grants_as_bare "$mode" as

@@ -6,32 +6,25 @@
 cd "$ROOT/tests/folios" || exit 1
 
 FOLIO_SWITCHES=/sys/kernel/mm/transparent_hugepage
-FOLIO_LIMIT_BYTES=$((230 << 20))
 
 restore_folios() {
     echo "$FOLIOS_BEFORE" >$FOLIO_SWITCHES/hugepages-64kB/enabled
     echo "$LARGE_BEFORE" >$FOLIO_SWITCHES/hugepages-2048kB/enabled
-    [ -z "${FOLIO_GROUP-}" ] || rmdir "$FOLIO_GROUP"
 }
 
 selected_value() { # FILE
     sed 's/.*\[\(.*\)\].*/\1/' "$1"
 }
 
-# A cgroup with a memory limit, by version 1 or 2 of the interface.
-make_limited_group() {
-    local root=/sys/fs/cgroup/memory file=memory.limit_in_bytes
-    [ -e $root/$file ] || root=/sys/fs/cgroup file=memory.max
-    FOLIO_GROUP=$(mktemp -d $root/flarena-folios-XXXXXX 2>/dev/null) || return
-    echo $FOLIO_LIMIT_BYTES >"$FOLIO_GROUP/$file"
-}
-
 in_limited_group() { # MODE PROGRAM
-    [ -n "${FOLIO_GROUP-}" ] || { echo "this process may not create a cgroup with a memory limit"; return 77; }
+    local status=0
+    make_group 230 || return
     (
-        echo "$BASHPID" >"$FOLIO_GROUP/cgroup.procs"
+        echo "$BASHPID" >"$GROUP/cgroup.procs"
         run_program "$1" "$2" FOLIOS_LIMIT=1
-    )
+    ) || status=$?
+    rmdir "$GROUP"
+    return "$status"
 }
 
 check_folios() {
@@ -54,7 +47,6 @@ check_folios() {
     trap 'restore_folios; rm -rf "$SCRATCH"' EXIT
     echo madvise >$FOLIO_SWITCHES/hugepages-64kB/enabled
     echo never >$FOLIO_SWITCHES/hugepages-2048kB/enabled
-    make_limited_group || FOLIO_GROUP=
     for mode in "${MODES[@]}"; do
         for source in ./*.c; do
             program=$SCRATCH/${source%.c}

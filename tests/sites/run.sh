@@ -48,6 +48,19 @@ no_program_code() { on glibc "$PYTHON" no_program_code.py "$1"; }
 by_backend() { on "$1" FLARENA_RECYCLE=off FLARENA_SITES_SAMPLE=off "${@:2}"; } # MODE COMMAND...
 is_off() { in_mode glibc PYTHONPATH="$HOOKS:$PACKAGE" "$PYTHON" -c 'from flarena import _sites; print(_sites.request("who")[:60].split(",")[1])'; }
 
+# The last line of a program that its memory limit stops has the line of the program.
+at_limit() { # MODE
+    local status=0
+    make_group 300 || return
+    (
+        echo "$BASHPID" >"$GROUP/cgroup.procs"
+        on "$1" FLARENA_AT_LIMIT=fail "$PYTHON" at_limit.py 2>"$SCRATCH/at_limit"
+    ) || status=$?
+    rmdir "$GROUP"
+    cat "$SCRATCH/at_limit"
+    [ "$status" -eq 3 ] && grep -q "^flarena: 24.0 MB asked at at_limit.py:10 in step, " "$SCRATCH/at_limit"
+}
+
 records() { # MODE
     rm -f "$SCRATCH/markers"
     on "$1" FLARENA_SITES_SAMPLE=off NVFLARE_CLIENT_MEMORY_PROFILE=1 FLARENA_MARKER_FILE="$SCRATCH/markers" "$PYTHON" rounds.py $CANARY 2>/dev/null
@@ -201,6 +214,7 @@ while read -r version PYTHON; do
             check "$name, $mode: the largest site is the line that leaks: $kind" leak $mode $kind
         done
         check_output "$name, $mode: an interpreter forks and ends while threads allocate" ends exit_and_fork $mode
+        check "$name, $mode: at the memory limit, the line of the program is named" at_limit $mode
         check "$name, $mode: each marker has its sites, each stack is recorded once, and no record contains an argument" records $mode
         check_output "$name, $mode: holders of a block are a module or a cycle, and the search keeps no block alive" \
             $'module __main__: CACHE -> bytes\ncycle: Task.client_tasks -> ClientTask.task -> Task cycle: Task.client_tasks -> ClientTask.task -> Task\n2 [1] 10' holders $mode

@@ -48,7 +48,8 @@ fn memory(cgroup: &Cgroup) -> Finding {
     let fact = format!(
         "the cgroup is near its memory limit: {share}. At the limit the kernel kills a process"
     );
-    let remedy = "run `flarena trim --all` now; if that returns little, raise the limit";
+    let remedy = "run `flarena trim --all` now; if that returns little, raise the limit. With FLARENA_AT_LIMIT=fail \
+                  Python raises MemoryError where the kernel would kill";
     Finding::warning("cgroup", fact)
         .remedy(remedy)
         .bytes(unreclaimable)

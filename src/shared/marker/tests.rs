@@ -8,6 +8,9 @@ fn sample() -> Marker {
         round: Some(3),
         boot: Some(Boot(0x00c0_ffee)),
         rss_bytes: Some(537_184_665),
+        asked_bytes: Some(24 << 20),
+        left_bytes: Some(3 << 20),
+        asked_at: Some("train.py:12 in step".into()),
         ..serde_json::from_str(minimal).unwrap()
     }
 }

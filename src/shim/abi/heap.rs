@@ -9,6 +9,7 @@ use std::ptr;
 
 use crate::abi::backend::{self, pass_caller, UNKNOWN_CALLER};
 use crate::abi::foreign::{self, fail, Name};
+use crate::at_limit;
 use crate::backends::choose::{self, dispatch};
 use crate::launch::{self, StartTrigger};
 use crate::memory_limit;
@@ -247,6 +248,9 @@ unsafe fn aligned(name: Name, align: usize, size: usize) -> *mut c_void {
         return recycler::alloc_early(size, Contents::Any).cast();
     }
     choose::choose();
+    if is_refused(size) {
+        return fail(libc::ENOMEM);
+    }
     if recycler::accepts(size, align) {
         let block = serve(recycler::alloc(size, Contents::Any), UNKNOWN_CALLER);
         if !block.is_null() {
@@ -276,6 +280,12 @@ pub unsafe fn usable_size(ptr: *mut c_void) -> usize {
 /// process chooses one.
 fn is_for_recycler(size: usize, align: usize) -> bool {
     recycler::accepts(size, align) || choose::is_ready() && recycler::accepts(size, align)
+}
+
+/// True if the call must fail, as so much new memory does not fit below the memory limit.
+#[inline]
+fn is_refused(size: usize) -> bool {
+    attention::may_want(attention::WATCHED) && at_limit::refuses(size)
 }
 
 /// Hands a block to the program.
@@ -324,6 +334,9 @@ pass_caller! {
 }
 
 unsafe extern "C" fn malloc_large_for(size: usize, caller: usize) -> *mut c_void {
+    if is_refused(size) {
+        return fail(libc::ENOMEM);
+    }
     if is_for_recycler(size, 1) {
         let block = serve(recycler::alloc(size, Contents::Any), caller);
         if !block.is_null() {
@@ -357,6 +370,13 @@ unsafe extern "C" fn realloc_large_for(
     size: usize,
     caller: usize,
 ) -> *mut c_void {
+    if attention::may_want(attention::WATCHED) && at_limit::may_refuse(size) {
+        // SAFETY: the block is live by realloc's contract.
+        let old_bytes = unsafe { usable_size(old) };
+        if at_limit::refuses(size.saturating_sub(old_bytes)) {
+            return fail(libc::ENOMEM);
+        }
+    }
     match recycler::realloc(old.cast(), size) {
         Realloc::Done(start) => serve(start as *mut u8, caller),
         // The size is too small for the recycler, or it has no memory; the backend may have some.

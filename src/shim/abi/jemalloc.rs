@@ -10,6 +10,7 @@ use std::ptr;
 use tikv_jemalloc_sys as je;
 
 use crate::abi::{backend, heap};
+use crate::at_limit;
 use crate::backends::choose::{self, dispatch};
 use crate::memory_limit;
 use flarena_recycler as recycler;
@@ -59,6 +60,9 @@ pub unsafe fn malloc_stats_print(
 /// As jemalloc's mallocx, which excludes a size of zero.
 pub unsafe fn mallocx(size: usize, flags: c_int) -> *mut c_void {
     if !choose::is_jemalloc() {
+        return ptr::null_mut();
+    }
+    if at_limit::refuses(size) {
         return ptr::null_mut();
     }
     memory_limit::charge(size);

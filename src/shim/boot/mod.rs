@@ -14,7 +14,7 @@ use flarena_shared::VERSION;
 use crate::abi::{copies, counted, credentials, foreign};
 use crate::backends::{choose, glibc, jemalloc};
 use crate::report::{log, mark, panic};
-use crate::{fork, governor, launch, pools};
+use crate::{at_limit, fork, governor, launch, pools, report};
 use flarena_sites as sites;
 use flarena_sys::env::{Extra, Snapshot};
 use flarena_sys::{
@@ -48,6 +48,7 @@ fn load() {
     time::configure();
     thread::find_cpu_number();
     launch::configure(governor::run);
+    at_limit::configure(report::at_limit::report);
     log::configure(config::settings().log);
     panic::install_hook();
     let environment = config::environment();

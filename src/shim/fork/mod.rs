@@ -15,7 +15,7 @@ use crate::backends::{fork, glibc};
 use crate::garbage;
 use crate::pools::python_pools;
 use crate::report::{mark, sites};
-use crate::{governor, launch, memory_limit};
+use crate::{at_limit, governor, launch, memory_limit};
 use flarena_recycler as recycler;
 use flarena_sys::{
     identity, limits, loader::dl, loader::objects::cast, proc::sharing, sync::stdio,
@@ -100,6 +100,7 @@ unsafe extern "C" fn in_child() {
         recycler::after_fork_in_child();
         glibc::after_fork_in_child();
         memory_limit::after_fork_in_child();
+        at_limit::after_fork_in_child();
         mark::after_fork_in_child();
         garbage::after_fork_in_child();
     }

@@ -156,6 +156,20 @@ pub fn event(stage: Stage) {
     });
 }
 
+/// Writes the marker `at_limit`.
+pub fn at_limit(asked_bytes: u64, left_bytes: u64, asked_at: Option<String>) {
+    if !is_on() {
+        return;
+    }
+    let marker = Marker {
+        asked_bytes: Some(asked_bytes),
+        left_bytes: Some(left_bytes),
+        asked_at,
+        ..record_of_library(Stage::AtLimit, last(), memory::now())
+    };
+    write_lines(&marker, &marker.to_text_line());
+}
+
 /// Writes the marker `exit`, unless a signal handler on a small alternate stack called `exit`.
 pub fn exit() {
     /// A marker needs 12 KiB on x86-64, and the signal's frame up to 12.
@@ -320,6 +334,9 @@ fn record(stage: String, site: Option<String>, round: Option<i64>, memory: Memor
         host_memory_bytes: is_first.then(procfs::host_memory_bytes).flatten(),
         version: is_first.then(|| flarena_shared::VERSION.to_owned()),
         settings: is_first.then(|| settings(is_exit)),
+        asked_bytes: None,
+        left_bytes: None,
+        asked_at: None,
         seq,
     }
 }

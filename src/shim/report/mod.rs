@@ -1,6 +1,7 @@
 //! The reports of the process on itself: markers, statistics, allocation sites, the log. Also the
 //! trim on request. These are cold paths, so all of them may allocate.
 
+pub mod at_limit;
 mod buffer;
 pub mod history;
 pub mod holders;

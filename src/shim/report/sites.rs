@@ -168,6 +168,12 @@ fn census() -> Census {
     }
 }
 
+/// The line of the program that this thread runs: `train.py:12 in step`. `None` if frames are not read.
+pub fn line_of_thread() -> Option<String> {
+    let stack = stack(sites::of_thread()?)?;
+    Some(stack.user_frames().first()?.short())
+}
+
 fn stack(number: u32) -> Option<Stack> {
     let empty = Stack {
         site: number,

@@ -87,14 +87,26 @@ impl LimitedGroup {
         })
     }
 
+    fn dir(&self) -> Option<Dir<'_>> {
+        Some(Dir {
+            mount: self.path.get(..self.path_len)?,
+            path: b"",
+        })
+    }
+
     /// The usage of the group without the pages that the kernel reclaims before it kills a process.
     #[inline(never)]
     pub fn used_bytes(&self) -> Option<u64> {
-        let dir = Dir {
-            mount: self.path.get(..self.path_len)?,
-            path: b"",
-        };
+        let dir = self.dir()?;
         self.files.used_bytes(|number| number_in(&dir, number))
+    }
+
+    /// The bytes that the group may still use before the kernel kills one of its processes.
+    #[inline(never)]
+    pub fn bytes_before_kill(&self) -> Option<u64> {
+        let (dir, swap) = (self.dir()?, procfs::free_swap_bytes()?);
+        self.files
+            .bytes_before_kill(|number| number_in(&dir, number), swap)
     }
 }
 

@@ -51,9 +51,19 @@ pub fn resident_bytes() -> Option<u64> {
 
 /// The memory of the machine.
 pub fn host_memory_bytes() -> Option<u64> {
-    let mut buffer = [0; 128];
+    machine_bytes(b"MemTotal:")
+}
+
+pub fn free_swap_bytes() -> Option<u64> {
+    machine_bytes(b"SwapFree:")
+}
+
+/// The label is in the first kilobyte.
+#[inline(never)]
+fn machine_bytes(label: &[u8]) -> Option<u64> {
+    let mut buffer = [0; 1024];
     let meminfo = read_file(c"/proc/meminfo", &mut buffer)?;
-    Some(labelled_number(meminfo, b"MemTotal:")? << 10)
+    Some(labelled_number(meminfo, label)? << 10)
 }
 
 /// The start time of this process in clock ticks since boot.

@@ -7,7 +7,8 @@ use std::collections::HashMap;
 
 use super::between_stages::rss;
 use super::ProcessReport;
-use crate::report::model::Process;
+use crate::report::model::{Point, Process};
+use flarena_shared::stages::Stage;
 
 /// The evidence that the kernel killed a process.
 #[derive(Clone, Debug, PartialEq)]
@@ -202,9 +203,11 @@ impl Group {
 
 /// A forked worker near the limit is no suspect: Python ends it by `_exit`, without the marker `exit`.
 fn is_near_limit(process: &Process) -> bool {
-    let last = process.last_visit();
-    let used = last.map_or(f64::NAN, |(_, point)| point.sizes.unreclaimable());
-    process.loaded.is_some() && used >= NEAR_LIMIT * process.cgroup_limit
+    let is_near = |(stage, point): (&str, &Point)| {
+        let used = point.sizes.unreclaimable();
+        stage == Stage::AtLimit.name() || used >= NEAR_LIMIT * process.cgroup_limit
+    };
+    process.loaded.is_some() && process.last_visit().is_some_and(is_near)
 }
 
 /// Divides processes into those whose last markers are so near to each other that one kill may have ended any of them.
@@ -282,6 +285,9 @@ mod tests {
         assert_eq!(kills(&exited), []);
         let fallen = [one(960.0).as_slice(), &[(7, 86.0, "send", 0.0, 100.0)]].concat();
         assert_eq!(kills(&fallen), []);
+        let refused = [one(800.0).as_slice(), &[(7, 86.0, "at_limit", 0.0, 800.0)]].concat();
+        let (_, kill) = kills(&refused).remove(0);
+        assert_eq!(kill.stage.as_deref(), Some("train"));
     }
 
     #[test]

@@ -45,10 +45,12 @@ pub fn sentence(kill: &Kill) -> String {
 /// For a process that does not grow from round to round.
 pub fn remedy(process: &Process) -> &'static str {
     match process.records_sites() {
-        true => "give the job more memory, or make the peak smaller",
+        true => {
+            "give the job more memory, or make the peak smaller. With FLARENA_AT_LIMIT=fail it ends with an error instead"
+        }
         false => {
             "give the job more memory, or make the peak smaller: `flarena run --sites` and \
-             `flarena who PID` name the lines"
+             `flarena who PID` name the lines. With FLARENA_AT_LIMIT=fail it ends with an error instead"
         }
     }
 }

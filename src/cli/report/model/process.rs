@@ -361,9 +361,11 @@ impl Process {
 
     /// The last marker of the program's own, with its stage.
     pub fn last_own_visit(&self) -> Option<(&str, &Point)> {
-        let own = self
-            .last_visits()
-            .filter(|(name, _)| *name != Stage::Periodic.name());
+        let own = self.last_visits().filter(|(name, _)| {
+            ![Stage::Periodic, Stage::AtLimit]
+                .map(Stage::name)
+                .contains(name)
+        });
         own.max_by_key(|(_, point)| point.order)
     }
 
