@@ -64,6 +64,13 @@ leak() { # MODE
     cat "$SCRATCH/report"
     joined "$SCRATCH/report" | grep 'live growth: .* memory pinned for the GPU' | grep 'flarena.trim'
 }
+cache_growth() { # MODE
+    rm -f "$SCRATCH/markers"
+    launched "$1" --marker-file "$SCRATCH/markers" -- python3 "$HERE/cache_growth.py" >"$SCRATCH/log" 2>&1
+    without_preload "$COMMAND" report "$SCRATCH/markers" >"$SCRATCH/report"
+    cat "$SCRATCH/report"
+    joined "$SCRATCH/report" | grep "GPU memory grows by 12.0 MB/round .* PyTorch's cache has reserved more, .* cuda_empty_cache=True"
+}
 doctor() { # MODE: of a process that holds pinned memory
     local pid launcher
     mkfifo "$SCRATCH/stdin-$1"
@@ -112,6 +119,7 @@ for mode in glibc jemalloc; do
     check "$mode: a trim frees pinned memory that is no longer in use" pinned "$mode" released
     check "$mode: markers have the sizes of PyTorch's cache on the GPU, and asking starts no driver and no context" cache "$mode"
     check "$mode: the report names growth of pinned memory" leak "$mode"
+    check "$mode: the report names growth of PyTorch's cache on the GPU" cache_growth "$mode"
     check "$mode: doctor and stats name pinned memory as a part of shared memory" doctor "$mode"
     check "$mode: a program under compute-sanitizer runs with the library" sanitizer "$mode"
     check "$mode: a function that torch.compile compiles has the same result" compiled "$mode"

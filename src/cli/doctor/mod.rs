@@ -157,6 +157,7 @@ const RULES: &[fn(&Subject) -> Option<Finding>] = &[
     outside_malloc::bundled_mimalloc,
     pools::onnx_runtime,
     pools::java,
+    pools::gpu_cache,
     python::hooks,
     python::garbage,
     python::pymalloc,

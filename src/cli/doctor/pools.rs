@@ -32,6 +32,32 @@ pub fn java(subject: &Subject) -> Option<Finding> {
     is_there.then(|| java_machine(java_heap(subject)))
 }
 
+/// The free memory of PyTorch's cache on the GPUs, if it is much.
+pub fn gpu_cache(subject: &Subject) -> Option<Finding> {
+    let stats = subject.answer()?;
+    gpu_cache_of(
+        stats.number("gpu_reserved_bytes")?,
+        stats.number("gpu_allocated_bytes")?,
+    )
+}
+
+fn gpu_cache_of(reserved: u64, allocated: u64) -> Option<Finding> {
+    const LEAST_BYTES: u64 = 256 << 20;
+    let free = reserved.saturating_sub(allocated);
+    if free < LEAST_BYTES || free < reserved / 3 {
+        return None;
+    }
+    let fact = format!(
+        "PyTorch's cache holds {} on the GPUs, {} of them in no tensor now",
+        bytes(reserved),
+        bytes(free)
+    );
+    let remedy = "if another process needs them, set cuda_empty_cache=True in the recipe, or call \
+                  torch.cuda.empty_cache(). If little returns, the free memory is in pieces: start the process with \
+                  PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True";
+    Some(Finding::note("gpu-cache", fact).remedy(remedy).bytes(free))
+}
+
 /// `name` is that of its `mallctl`, with the prefix of its build.
 fn jemalloc(path: &str, name: &str) -> Finding {
     let prefix = name.strip_suffix("mallctl").unwrap_or_default();
@@ -101,6 +127,15 @@ mod tests {
             let remedy = jemalloc("/opt/libtool.so", name).remedy.unwrap();
             assert!(remedy.starts_with(variable), "{remedy}");
         }
+    }
+
+    #[test]
+    fn a_gpu_cache_is_named_if_much_of_it_is_in_no_tensor() {
+        let found = gpu_cache_of(3 << 30, 1 << 30).unwrap();
+        let part = "3072.0 MB on the GPUs, 2048.0 MB of them in no tensor";
+        assert!(found.fact.contains(part), "{}", found.fact);
+        assert!(gpu_cache_of(300 << 20, 200 << 20).is_none());
+        assert!(gpu_cache_of(9 << 30, 7 << 30).is_none());
     }
 
     #[test]

@@ -53,7 +53,7 @@ fn parts(growth: impl Fn(&dyn Fn(&Sizes) -> f64) -> f64) -> GrowthParts {
         recycled: growth_of(Size::Recycled),
         file: growth_of(Size::File),
         shmem: growth(&|sizes| sizes[Size::Shmem] - sizes.pinned_shared()),
-        swap: growth(&Sizes::swapped_by_kernel),
+        swap: growth(&|sizes| sizes[Size::Swap]),
         outside_malloc: rest - or_zero(kept_free),
         pymalloc: growth_of(Size::Pymalloc),
         arrow: growth_of(Size::Arrow),

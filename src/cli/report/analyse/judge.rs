@@ -243,7 +243,7 @@ impl<'a> StageTrend<'a> {
             self.trend.class,
             TrendClass::Growing | TrendClass::TooFewRounds
         );
-        let swap: fn(&Sizes) -> f64 = Sizes::swapped_by_kernel;
+        let swap: fn(&Sizes) -> f64 = |sizes| sizes[Size::Swap];
         let live: fn(&Sizes) -> f64 = |sizes| sizes[Size::Live];
         for (quantity, value) in [(Quantity::Swap, swap), (Quantity::Live, live)] {
             let values: Vec<f64> = self.sizes.iter().map(value).collect();
@@ -419,7 +419,7 @@ fn footprint(sizes: &[Sizes]) -> (Quantity, Vec<f64>) {
 
 /// Fills gaps of a size with its previous value. A size that more than a fifth of the markers lack
 /// becomes unknown.
-fn without_gaps(points: &[Point]) -> Vec<Sizes> {
+pub fn without_gaps(points: &[Point]) -> Vec<Sizes> {
     let mut sizes: Vec<Sizes> = points.iter().map(|point| point.sizes).collect();
     for kind in 0..Sizes::UNKNOWN.0.len() {
         let all = sizes.iter().map(|s| s.0[kind]);
@@ -514,16 +514,6 @@ pub mod tests {
             [(Size::Rss, 900.0 - 5.0 * i), (Size::Swap, 5.0 * i)]
         });
         assert_eq!(verdict_of(swapped), Verdict::Swap);
-    }
-
-    #[test]
-    fn hibernated_pages_in_swap_are_flat() {
-        let hibernated = rounds(40, |i| {
-            let out = 5.0 * i;
-            let rss = 900.0 - out;
-            [(Size::Rss, rss), (Size::Swap, out), (Size::Hibernated, out)]
-        });
-        assert_eq!(verdict_of(hibernated), Verdict::Flat);
     }
 
     #[test]

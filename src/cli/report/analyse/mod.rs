@@ -13,6 +13,7 @@ mod finding;
 #[cfg(test)]
 pub mod fixtures;
 mod garbage;
+mod gpu;
 #[cfg(test)]
 mod job_noise;
 mod judge;
@@ -38,6 +39,7 @@ pub use comparison::{
 };
 pub use finding::{Basis, Cause, Finding, GrowthParts, MemoryKind, NamedStep, Quantity, Verdict};
 pub use garbage::swing;
+pub use gpu::{Allocated, GpuGrowth};
 pub use kill::Kill;
 pub use request::{requests, Request};
 pub use time_to_limit::{LimitOf, TimeToLimit};
@@ -56,6 +58,8 @@ pub struct ProcessReport {
     pub last_rss: f64,
     /// Growth that the program's own markers do not show.
     pub growth_inside: Option<GrowthInside>,
+    /// Growth of PyTorch's memory on GPUs.
+    pub gpu_growth: Option<GpuGrowth>,
     /// A peak that no marker shows.
     pub hidden_peak: Option<HiddenPeak>,
     /// Evidence that the kernel killed it. Set by [`find_kills`].
@@ -222,6 +226,7 @@ fn report(
     let last_pss = latest.map_or(f64::NAN, |point| point.sizes[Size::Pss]);
     ProcessReport {
         time_to_limit: TimeToLimit::estimate(&process, &finding, limit),
+        gpu_growth: gpu::growth(&process, &finding.stage),
         growth_inside: between_stages::growth_inside(&process),
         hidden_peak: between_stages::hidden_peak(&process),
         kill: None,

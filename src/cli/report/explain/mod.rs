@@ -5,6 +5,7 @@
 
 mod between_stages;
 mod comparison;
+mod gpu;
 mod growth;
 mod kill;
 mod no_growth;
@@ -36,6 +37,9 @@ pub fn evidence(report: &ProcessReport) -> String {
         .filter(|_| report.kill.is_none())
     {
         text += &format!(" {}", limit_sentence(estimate));
+    }
+    if let Some(growth) = &report.gpu_growth {
+        text += &format!(" {}", gpu::sentence(growth));
     }
     if let Some(growth) = &report.growth_inside {
         text += &format!(" {}", between_stages::growth(growth));
@@ -86,12 +90,18 @@ pub fn remedy(report: &ProcessReport) -> Option<String> {
         | Verdict::Flat
         | Verdict::NotEnoughRounds => None,
     };
-    growth.or_else(|| {
+    let kill = || {
         report
             .kill
             .as_ref()
             .map(|_| kill::remedy(process).to_owned())
-    })
+    };
+    let gpu = report
+        .gpu_growth
+        .as_ref()
+        .map(|growth| gpu::remedy(growth).to_owned());
+    let both: Vec<String> = growth.or_else(kill).into_iter().chain(gpu).collect();
+    (!both.is_empty()).then(|| both.join(". "))
 }
 
 /// `At this rate the process reaches its limit of 8.00 GB in about 9.0 h (7.5 h to 11.2 h).`

@@ -17,19 +17,21 @@ pub enum Size {
     /// Of a process that was forked or has forked: shared pages count with its part.
     Pss,
     Swap,
-    /// The part of swap that the library paged out while the process was idle.
-    Hibernated,
     Live,
     Retained,
     Recycled,
     Pymalloc,
     Arrow,
     Pinned,
+    /// In PyTorch's tensors on the GPUs.
+    GpuAllocated,
+    /// The tensors and the free memory of PyTorch's cache on the GPUs.
+    GpuReserved,
     Cgroup,
     CgroupReclaimable,
 }
 
-const SIZES: usize = 15;
+const SIZES: usize = 16;
 
 impl Size {
     /// Each size and its field in a marker.
@@ -40,13 +42,14 @@ impl Size {
         (Size::Shmem, "shmem_bytes"),
         (Size::Pss, "pss_bytes"),
         (Size::Swap, "swap_bytes"),
-        (Size::Hibernated, "hibernated_bytes"),
         (Size::Live, "live_bytes"),
         (Size::Retained, "retained_bytes"),
         (Size::Recycled, "recycled_bytes"),
         (Size::Pymalloc, "pymalloc_bytes"),
         (Size::Arrow, "arrow_bytes"),
         (Size::Pinned, "pinned_bytes"),
+        (Size::GpuAllocated, "gpu_allocated_bytes"),
+        (Size::GpuReserved, "gpu_reserved_bytes"),
         (Size::Cgroup, "cgroup_bytes"),
         (Size::CgroupReclaimable, "cgroup_reclaimable_bytes"),
     ];
@@ -88,14 +91,6 @@ impl Sizes {
         // The kernel keeps file pages that a process uses: it moves them to its active list instead.
         let cache = or_zero(self[Size::CgroupReclaimable]) - or_zero(self[Size::File]);
         f64::max(self[Size::Cgroup] - cache.max(0.0), self.footprint())
-    }
-
-    /// Swap without hibernated pages: the pages that the kernel swapped out by itself.
-    pub fn swapped_by_kernel(&self) -> f64 {
-        match self[Size::Swap] - or_zero(self[Size::Hibernated]) {
-            negative if negative < 0.0 => 0.0,
-            swapped => swapped,
-        }
     }
 
     /// Pages of files and of shared memory.
@@ -260,6 +255,7 @@ impl Sample<'_> {
         self.sizes[Size::Retained] = size("free");
         self.sizes[Size::Recycled] = size("cached");
         self.sizes[Size::File] = size("file");
+        self.sizes[Size::GpuReserved] = size("gpu");
         self.sizes[Size::Anon] = self.sizes[Size::Rss] - size("file");
         self.recent_peak_rss = size("peak");
         self.cgroup_limit = size("limit");

@@ -6,8 +6,8 @@ use serde_json::{json, Value};
 
 use crate::report::analyse::stats::Slope;
 use crate::report::analyse::{
-    GrowthParts, Kill, LimitOf, MemoryKind, NamedStep, ProcessReport, Quantity, Request,
-    StageReport,
+    Allocated, GpuGrowth, GrowthParts, Kill, LimitOf, MemoryKind, NamedStep, ProcessReport,
+    Quantity, Request, StageReport,
 };
 use crate::report::explain;
 use crate::report::model::{Point, SiteHistory, Size, Sizes};
@@ -138,9 +138,22 @@ fn process(report: &ProcessReport) -> Value {
     value["kill_candidate"] = json!(candidate.map(kill_candidate));
     // Markers cannot tell a process that a signal ended from one that runs.
     value["stopped"] = Value::Null;
+    value["gpu_growth"] = json!(report.gpu_growth.as_ref().map(gpu_growth));
     value["exited"] = json!(process.has_exited);
     value["last_marker"] = json!(process.last_visit().map(last_marker));
     value
+}
+
+fn gpu_growth(growth: &GpuGrowth) -> Value {
+    json!({
+        "stage": growth.stage,
+        "reserved": slope(&growth.reserved),
+        "of": match growth.allocated {
+            Allocated::Grows => Some("tensors"),
+            Allocated::DoesNotGrow => Some("cache"),
+            Allocated::Unclear => None,
+        },
+    })
 }
 
 fn killed(kill: &Kill) -> Value {

@@ -61,15 +61,14 @@ pub fn chart(report: &ProcessReport, id: &str) -> Option<String> {
 /// A part of a bar: class, name and size. The order is from left to right.
 type Part = (&'static str, &'static str, fn(&Sizes) -> f64);
 
-const PARTS: [Part; 8] = [
+const PARTS: [Part; 7] = [
     ("fill-live", "live", live),
     ("fill-cached", "cached", |s| s[Size::Recycled]),
     ("fill-held", "retained", |s| s[Size::Retained]),
     ("fill-file", "file", Sizes::file_backed),
     ("fill-other", "other", other),
     ("fill-whole", "RSS", whole),
-    ("fill-hibernated", "hibernated", |s| s[Size::Hibernated]),
-    ("fill-swap", "swap", Sizes::swapped_by_kernel),
+    ("fill-swap", "swap", |s| s[Size::Swap]),
 ];
 
 /// Live memory, but at most RSS: live memory includes pages that were never touched.

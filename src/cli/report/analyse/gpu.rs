@@ -1,0 +1,82 @@
+//! Growth of the memory that PyTorch holds on GPUs. It is no part of the process's memory, so it has a finding of its own.
+
+use super::judge::without_gaps;
+use super::stats::{median, Slope, Trend};
+use crate::report::model::{Process, Size, Unit};
+
+/// The growth of what PyTorch's caching allocator has reserved.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GpuGrowth {
+    pub reserved: Slope,
+    /// The growth of the tensors in it.
+    pub allocated: Allocated,
+    pub unit: Unit,
+    pub stage: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Allocated {
+    /// It grows, too: the program holds more.
+    Grows,
+    /// The cache holds more free memory.
+    DoesNotGrow,
+    /// Unknown, or neither is certain.
+    Unclear,
+}
+
+/// `None` without growth that matters.
+pub fn growth(process: &Process, stage: &str) -> Option<GpuGrowth> {
+    let series = process.series(stage)?;
+    let (x, sizes) = (series.positions(), without_gaps(series.points()));
+    let trend = |size: Size| {
+        let values: Vec<f64> = sizes.iter().map(|one| one[size]).collect();
+        let is_known = !values.iter().any(|bytes| bytes.is_nan());
+        is_known.then(|| Trend::of(&x, &values, median(&values)))
+    };
+    let reserved = trend(Size::GpuReserved).filter(Trend::is_growing)?;
+    let allocated = match trend(Size::GpuAllocated) {
+        Some(trend) if trend.is_growing() => Allocated::Grows,
+        Some(trend) if trend.slope.high < reserved.slope.low => Allocated::DoesNotGrow,
+        _ => Allocated::Unclear,
+    };
+    Some(GpuGrowth {
+        reserved: reserved.slope,
+        allocated,
+        unit: series.unit(),
+        stage: stage.to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::analyse::fixtures::{processes, sample, sizes};
+
+    fn found(of: impl Fn(f64) -> [f64; 2]) -> Option<(Allocated, i64)> {
+        let marker = |round: usize| {
+            let [allocated, reserved] = of(round as f64);
+            let of_gpu = [
+                (Size::GpuAllocated, allocated),
+                (Size::GpuReserved, reserved),
+            ];
+            sample(round, sizes(&[&[(Size::Rss, 900.0)], &of_gpu[..]].concat()))
+        };
+        let found = growth(&processes((0..24).map(marker))[0], "send")?;
+        Some((
+            found.allocated,
+            (found.reserved.per_x / (1 << 20) as f64).round() as i64,
+        ))
+    }
+
+    #[test]
+    fn a_cache_that_grows_is_told_from_tensors_that_grow() {
+        let cache = found(|round| [300.0, 500.0 + 12.0 * round]);
+        assert_eq!(cache, Some((Allocated::DoesNotGrow, 12)));
+        let tensors = found(|round| [300.0 + 12.0 * round, 500.0 + 12.0 * round]);
+        assert_eq!(tensors, Some((Allocated::Grows, 12)));
+        let unknown = found(|round| [f64::NAN, 500.0 + 12.0 * round]);
+        assert_eq!(unknown, Some((Allocated::Unclear, 12)));
+        assert_eq!(found(|_| [300.0, 500.0]), None);
+        assert_eq!(found(|_| [f64::NAN; 2]), None);
+    }
+}
