@@ -15,9 +15,10 @@ TARGETS='settings malloc_conf marker report control recycler'
 # Builds with the stable compiler. `--target` keeps the instrumentation out of proc macros and build scripts.
 build_instrumented() {
     local pass='-sanitizer-coverage-'
+    cp Cargo.lock fuzz/Cargo.lock || return 1
     RUSTFLAGS="--cfg fuzzing -Awarnings -Cpasses=sancov-module -Cllvm-args=${pass}level=4 -Cllvm-args=${pass}inline-8bit-counters \
         -Cllvm-args=${pass}pc-table -Cllvm-args=${pass}trace-compares" \
-        cargo build --quiet --locked --manifest-path fuzz/Cargo.toml --target-dir target/fuzz --target "$(uname -m)-unknown-linux-gnu" \
+        cargo build --quiet --manifest-path fuzz/Cargo.toml --target-dir target/fuzz --target "$(uname -m)-unknown-linux-gnu" \
         --release --bins --tests --message-format json-render-diagnostics
 }
 program() { # TARGET: the path of its program; that of a test ends in a hash

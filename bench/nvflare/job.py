@@ -1,7 +1,7 @@
 """An NVFlare FedAvg job in the simulator, with external trainers and equal arrays.
 
     job.py --model FILE.npz --workspace DIR --rounds N --train-s S [--clients N]
-           [--in-process] [--torch [--offload]]
+           [--in-process]
     job.py --model FILE.npz --make COUNTxSIZEMB
 
 BENCH_GC_ROUNDS=N runs NVFlare's cleanup after each N-th round, on the server and on the clients.
@@ -32,18 +32,17 @@ def simulate(options):
     os.chdir(os.path.dirname(os.path.abspath(__file__)))
     recipe = FedAvgRecipe(
         name="bench",
-        model_persistor=ArraysPersistor(model, tensors=options.torch),
+        model_persistor=ArraysPersistor(model),
         min_clients=options.clients,
         num_rounds=options.rounds,
         train_script="train.py",
         train_args=f"--train-s {options.train_s}",
         launch_external_process=not options.in_process,
-        framework=FrameworkType.PYTORCH if options.torch else FrameworkType.NUMPY,
-        server_expected_format=ExchangeFormat.PYTORCH if options.torch else ExchangeFormat.NUMPY,
+        framework=FrameworkType.NUMPY,
+        server_expected_format=ExchangeFormat.NUMPY,
         command=f"{sys.executable} -u",
         server_memory_gc_rounds=gc_rounds,
         client_memory_gc_rounds=gc_rounds,
-        enable_tensor_disk_offload=options.offload,
     )
     recipe.execute(SimEnv(num_clients=options.clients, workspace_root=options.workspace))
 
@@ -57,8 +56,6 @@ def main():
     parser.add_argument("--train-s", type=float, default=1.0)
     parser.add_argument("--clients", type=int, default=2)
     parser.add_argument("--in-process", action="store_true", help="train in the process of the job")
-    parser.add_argument("--torch", action="store_true", help="send the arrays as PyTorch tensors")
-    parser.add_argument("--offload", action="store_true", help="keep received tensors on the server's disk")
     options = parser.parse_args()
     make_model(options.model, options.make) if options.make else simulate(options)
 

@@ -10,12 +10,14 @@ GOALS = (
     Column("peak_mb", "peak MB", goal=1.0),
     Column("idle_mb", "idle MB", goal=1.05),
     Column("cpu_us", "CPU us/op", digits=2),
+    Column("faults_k", "thousand faults"),
 )
 NO_GOALS = (
     Column("ops_per_s", "thousand ops/s", "more", digits=1),
     Column("peak_mb", "peak MB"),
     Column("idle_mb", "idle MB"),
     Column("cpu_us", "CPU us/op", digits=2),
+    Column("faults_k", "thousand faults"),
 )
 KB, MB = 1 << 10, 1 << 20
 # name, title, min, max, log, touch, handoff: the arguments of bench/churn.c
@@ -32,9 +34,9 @@ def add_arguments(group):
     group.add_argument(
         "--threads",
         metavar="N,N",
-        help="e, f, g, micro: numbers of threads (default 1,2,16,64; g: 64,256,1024; micro: 1 and all cores)",
+        help="e, micro: numbers of threads (default 1,2,16,64; micro: 1 and all cores)",
     )
-    group.add_argument("--seconds", type=float, metavar="S", help="e, f: measured seconds of a run (default 2)")
+    group.add_argument("--seconds", type=float, metavar="S", help="e: measured seconds of a run (default 2)")
     group.add_argument("--pattern", metavar="NAME,NAME", help="e: " + ", ".join(p[0] for p in PATTERNS))
 
 
@@ -62,13 +64,13 @@ def run_of(arguments, seconds):
         command = [build.program("churn"), "--seconds", str(seconds), "--warmup", "0.5", "--idle", "1.5"]
         for name, value in arguments.items():
             command += ["--" + name, str(value)]
-        return rate_values(measure.run(contender, command))
+        return values(measure.run(contender, command))
 
     return run
 
 
-def rate_values(done):
-    """Column values of a program that reports a rate and its idle memory."""
+def values(done):
+    """The values of the columns."""
     if not done.reported["operations"]:
         raise Failed("no operation in the measured time")
     rate = done.reported["ops_per_s"]
@@ -77,4 +79,5 @@ def rate_values(done):
         "peak_mb": done.peak_bytes / measure.MB,
         "idle_mb": done.reported["idle_bytes"] / measure.MB,
         "cpu_us": done.reported["cpu_s"] / done.reported["operations"] * 1e6,
+        "faults_k": done.faults / 1000,
     }

@@ -17,8 +17,8 @@ COLUMNS = (
     Column("idle_between_mb", "idle between rounds MB"),
     Column("cpu_s", "CPU s", goal=1.05, digits=2),
     Column("round_s", "round s", goal=1.05, digits=2),
+    Column("faults_k", "thousand faults"),
 )
-FAULTS = Column("faults_k", "thousand faults")
 MODELS = ("64x8MB", "512x1MB", "8x64MB", "mix:512MB")
 
 
@@ -26,9 +26,7 @@ def add_arguments(group):
     group.add_argument(
         "--models", metavar="COUNTxSIZEMB,..", help="a: shapes of the model (default " + ",".join(MODELS) + ")"
     )
-    group.add_argument(
-        "--rounds", type=int, metavar="N", help="a, b, c, d, i: rounds of a run (default a, b: 3; c, i: 4; d: 5)"
-    )
+    group.add_argument("--rounds", type=int, metavar="N", help="a, c: rounds of a run (default a: 3; c: 4)")
 
 
 def variants(options):
@@ -47,7 +45,7 @@ def variants(options):
             yield Variant(
                 model.replace(":", "-") + "-pages-64KB",
                 f"NumPy FL rounds, model of {model}, 64 KB pages on madvise",
-                (*COLUMNS, FAULTS),
+                COLUMNS,
                 run_of(model, arguments),
                 options.repeats(1, 3),
                 only=tuple(c.name for c in ON_64_KB),

@@ -9,9 +9,6 @@ import sys
 import churn
 import contenders
 import fl_rounds
-import large_model
-import largest
-import limits
 import machine
 import measure
 import micro
@@ -19,23 +16,14 @@ import nvflare_job
 import peers
 import programs
 import results
-import scale
-import stress
 import table
-import torch_rounds
 from model import Failed
 from places import BUILD
 
 WORKLOADS = {
     "a": fl_rounds,
-    "b": torch_rounds,
     "c": nvflare_job,
-    "d": largest,
     "e": churn,
-    "f": stress,
-    "g": scale,
-    "h": large_model,
-    "j": limits,
     "k": programs,
     "micro": micro,
 }
@@ -68,7 +56,7 @@ def parse(arguments):
     parser.add_argument(
         "--repeat", type=int, metavar="N", help="runs of each contender (default: depends on the workload)"
     )
-    parser.add_argument("--report", action="store_true", help="only write tables and charts from stored results")
+    parser.add_argument("--report", action="store_true", help="only write the tables from stored results")
     for workload in WORKLOADS.values():
         workload.add_arguments(parser)
     return parser.parse_intermixed_args(arguments, namespace=Options())
@@ -148,7 +136,7 @@ def main():
         print(machine.sentence(machine.facts()), end="\n\n")
         for name in options.workloads or WORKLOADS:
             compare(name, options)
-    results.report(options.workloads)
+    results.report()
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ COLUMNS = (
     Column("peak_mb", "peak PSS MB", goal=1.02),
     Column("cpu_s", "CPU s", goal=0.85, digits=1),
     Column("wall_s", "wall s", goal=1.05, digits=1),
+    Column("faults_k", "thousand faults"),
 )
 CONTENDERS = (
     "glibc",
@@ -38,7 +39,7 @@ CONTENDERS = (
     "flarena-jemalloc-rounds",
 )
 MODELS = ("16x8MB", "64x8MB")
-NVFLARE, TORCH = "2.9.0", "2.15.0"
+NVFLARE = "2.9.0"
 
 
 def add_arguments(group):
@@ -55,12 +56,9 @@ def variants(options):
         yield Variant(model, title, COLUMNS, run_of(model, rounds), options.repeats(1, 3), CONTENDERS)
 
 
-def python(torch=False):
-    """An interpreter with NVFlare. `torch` adds PyTorch, a download of gigabytes."""
-    wanted = [NVFLARE]
-    if torch:
-        wanted = [f"{NVFLARE}-torch", f"nvflare=={NVFLARE}", "numpy", f"torch=={TORCH}"]
-    return build.python(*wanted)
+def python():
+    """An interpreter with NVFlare."""
+    return build.python(NVFLARE)
 
 
 def model_file(shape):
@@ -98,6 +96,7 @@ def run_of(shape, rounds, *arguments):
             "peak_mb": done.peak_bytes / measure.MB,
             "cpu_s": done.cpu_s,
             "wall_s": done.wall_s,
+            "faults_k": done.faults / 1000,
         }
 
     return run

@@ -15,6 +15,7 @@ COLUMNS = (
     Column("dropped_mb", "between rounds MB", goal=1.05),
     Column("rest_mb", "at rest MB", goal=1.05),
     Column("cpu_s", "CPU s", goal=1.02, digits=2),
+    Column("faults_k", "thousand faults"),
 )
 CONTENDERS = (
     "glibc",
@@ -57,6 +58,7 @@ def run_of(command, python):
             "dropped_mb": done.reported["dropped_bytes"] / measure.MB,
             "rest_mb": done.reported["rest_bytes"] / measure.MB,
             "cpu_s": done.cpu_s,
+            "faults_k": done.faults / 1000,
         }
 
     return run

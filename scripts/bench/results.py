@@ -1,19 +1,16 @@
-"""Stores each result as a JSON file, and writes build/bench/results.md and the charts from all of them."""
+"""Stores each result as a JSON file, and writes build/bench/results.md from all of them."""
 
 import dataclasses
 import json
 import os
 import time
 
-import chart
-import large_model
 import machine
-import scale
 import table
 from places import BUILD
 
 COMPLETE = os.path.join(BUILD, "results")
-PARTIAL = os.path.join(BUILD, "partial")  # results of --only, which the chart ignores
+PARTIAL = os.path.join(BUILD, "partial")  # results of --only
 PAGE = os.path.join(BUILD, "results.md")
 
 
@@ -54,8 +51,6 @@ def write_page():
     """Writes build/bench/results.md: the tables of all stored results, under the machine that they were measured on."""
     complete, partial = stored(COMPLETE), stored(PARTIAL)
     parts = ["# Benchmark results\n\n", table.LEGEND, "\n", *sections(complete)]
-    if complete:
-        parts += [text + "\n" for text in large_model.tables(complete)]
     if partial:
         parts += ["# Partial comparisons (`--only`)\n\n", *sections(partial)]
     with open(PAGE, "w") as file:
@@ -73,12 +68,7 @@ def sections(results):
         yield table.markdown(result) + "\n"
 
 
-def report(workloads):
-    """Writes the page from all stored results, and the charts from the complete ones of `workloads` (empty: all)."""
+def report():
+    """Writes the page from all stored results."""
     write_page()
-    chosen = [result for result in stored(COMPLETE) if not workloads or result["workload"] in workloads]
-    if chosen:
-        with open(os.path.join(BUILD, "chart.svg"), "w") as file:
-            file.write(chart.svg(chosen))
-        scale.report(chosen)
-    print("Tables: build/bench/results.md; charts: build/bench/*.svg; raw results: build/bench/results/")
+    print("Tables: build/bench/results.md; raw results: build/bench/results/")

@@ -1,4 +1,4 @@
-"""Medians and ratios of one result, for tables and chart."""
+"""Medians and ratios of one result, for the tables."""
 
 import statistics
 

@@ -11,7 +11,7 @@ cd "$(dirname "$0")" || exit 1
 
 IMAGE=flarena-test:limits
 export PATIENCE_SECONDS=${PATIENCE_SECONDS:-20000} # the sweep has 45 runs of at most 400 s
-# The programs of scripts/bench.sh j at half of their size, and limits at which the contenders differ.
+# Programs of bench/, and limits at which the contenders differ.
 SWEEP=('fl_rounds:192,240,288' 'records:192,240,288' 'joblib:320,352,384')
 
 # One line for each limit and call: the exit statuses without the library, in glibc mode and in jemalloc mode.

@@ -28,7 +28,6 @@ check "shellcheck reports nothing" shellcheck_all
 check "no file of a crate uses a layer above its own" python3 scripts/lints/layers.py
 check "the check of layers finds each kind of use of a layer above" python3 scripts/lints/layers_test.py
 check "licences, versions and sources of other people's crates are those of deny.toml" python3 scripts/lints/dependencies.py
-check "the fuzzer's Cargo.lock has the dependencies of the workspace" cargo update --quiet --workspace --locked --manifest-path fuzz/Cargo.toml
 check "every link and path in the documents leads somewhere" python3 scripts/lints/links.py
 check "the NumPy figures of README.md and docs/results.md are those of docs/numpy.json" python3 scripts/lints/figures.py
 check "SECURITY.md names every request of the control channel and every file of the kernel that is read" python3 scripts/lints/security.py
