@@ -1,64 +1,57 @@
 //! Detects cyclic garbage: live memory that rises until a full collection runs and falls with it.
 //! For malloc this memory is live, but the program no longer uses it, so it is not a leak.
 //!
-//! The functions correct a verdict that rests on the trend alone. Garbage may explain a rise, hide
-//! a leak, or make a level process look unclear.
-
-use std::collections::BTreeMap;
+//! The library measures the memory in large blocks right after each full collection (`gc_live_after_bytes`). These lows are
+//! a column like the others. Memory in small blocks shows in the live memory at the marker after a collection.
 
 use super::finding::{Finding, GarbageEvidence, Verdict};
 use super::stats::{
-    growth_of_lows, material_growth, mean, median, quantile, Collected, Slope, Trend, TrendClass,
-    MATERIAL_BYTES,
+    material_growth, median, quantile, Line, Trend, MATERIAL_BYTES, MIN_SETTLED_ROUNDS,
 };
-use crate::report::model::{Collection, Process, Series, Size};
+use crate::report::model::{Process, Series, Size};
 
 /// The highest rise of memory after collections, as a share of the size, that counts as level.
 const LEVEL_SHARE: f64 = 0.05;
-/// The share of the growth that collections must release to explain it.
+/// The share of the growth that garbage must be, to explain it.
 const EXPLAINED_SHARE: f64 = 0.6;
-/// A collection may leave so much more of the garbage than another, as a share of what it releases.
-const UNEVEN_SHARE: f64 = 0.15;
-/// Collections release at most so many times the bytes that they report.
-const MAX_FACTOR: f64 = 2.0;
-/// The most that a collection leaves, in percent of the bytes that it releases.
-const MAX_LEFT_PERCENT: u8 = 50;
+/// A collection may come so many times later than any before.
+const RECENT: f64 = 1.5;
+/// Fewer lows show no trend.
+const MIN_LOWS: usize = 3;
 
 /// What the collections show about this finding.
 pub fn evidence(process: &Process, series: &Series, finding: &Finding) -> Option<GarbageEvidence> {
     let size = median_footprint(series);
-    let collections = material_collections(process, size);
-    let is_repeated = collections.len() >= 2;
-    let is_level = rise_after_collections(&collections) <= MATERIAL_BYTES.max(LEVEL_SHARE * size);
-    // A step is no swing.
-    let may_swing = is_repeated && finding.steps.is_empty();
-    (!collections.is_empty()).then(|| {
-        let without = trend_without_garbage(process, series);
-        GarbageEvidence {
-            swing_share: may_swing.then(|| swing(series, finding) / size),
-            is_level_after_collections: is_repeated && is_level,
-            explains_growth: collections_explain_growth(
-                series,
-                &collections,
-                &finding.trend,
-                without.as_ref(),
-            ),
-            explains_fall: without.is_some_and(|trend| trend.class == TrendClass::Level),
-        }
+    let material = process
+        .collections
+        .releasing_at_least(material_growth(size));
+    if material.is_empty() {
+        return None;
+    }
+    let is_repeated = material.len() >= 2;
+    let lows = Lows::of(process, series);
+    let is_level = lows.are_level(series, &finding.trend, size);
+    Some(GarbageEvidence {
+        // A step is no swing.
+        swing_share: (is_repeated && finding.steps.is_empty())
+            .then(|| swing(series, finding) / size),
+        is_level_after_collections: is_level,
+        explains_growth: is_level && lows.are_recent(series),
+        explains_fall: is_level,
     })
 }
 
-/// The trend of memory without garbage, if it grows while the trend of all memory does not show it, or
-/// shows it less exactly.
-pub fn growth_without_garbage(
+/// The trend after collections, if it grows while the trend of all memory does not show it, or shows it less exactly.
+pub fn growth_after_collections(
     process: &Process,
     series: &Series,
     verdict: Verdict,
     of_all: &Trend,
 ) -> Option<Trend> {
-    let without = trend_without_garbage(process, series).filter(Trend::is_growing)?;
+    let lows = Lows::of(process, series);
+    let after = lows.trend(series, &lows.after).filter(Trend::is_growing)?;
     let is_better = match verdict {
-        Verdict::LiveGrowth | Verdict::Growth => without.width() < of_all.width(),
+        Verdict::LiveGrowth | Verdict::Growth => after.width() < of_all.width(),
         Verdict::Retention | Verdict::Swap | Verdict::FileBacked => false,
         Verdict::Unclear
         | Verdict::WarmingUp
@@ -67,189 +60,108 @@ pub fn growth_without_garbage(
         | Verdict::Flat
         | Verdict::NotEnoughRounds => true,
     };
-    is_better.then_some(without)
+    is_better.then_some(after)
 }
 
-/// The trend of memory without garbage; `None` with fewer than two collections.
-fn trend_without_garbage(process: &Process, series: &Series) -> Option<Trend> {
-    let (x, size) = (series.positions(), median_footprint(series));
-    let releases = releases_by_point(process, series);
-    if releases.len() < 2 {
-        return None;
-    }
-    let memory = live_or_footprint(series);
-    let trend = Trend::of(&x, &without_garbage(&memory, &x, &releases), size);
-    let lows_from = |from| slope_of_lows(&x, &memory, &releases, from);
-    if let Some(slope) = lows_from(trend.settled_from) {
-        let by_lows = trend.clone().with_slope_of_lows(slope);
-        let is_confirmed = by_lows.class == trend.class && trend.width() <= by_lows.width();
-        return Some(if is_confirmed { trend } else { by_lows });
-    }
-    // Uneven garbage may look like growth or a warm-up. All lows together can refute it.
-    if let Some(slope) = lows_from(x[0])
-        && trend.clone().with_slope_of_lows(slope).class != trend.class
-    {
-        return Some(trend.treated_as_level());
-    }
-    let rise = trend.slope.per_x * (x[x.len() - 1] - x[0]);
-    let released: Vec<f64> = releases.into_values().collect();
-    match trend.is_growing() && rise < UNEVEN_SHARE * median(&released) {
-        true => Some(trend.treated_as_level()),
-        false => Some(trend),
-    }
+/// The memory after full collections, where it is known.
+struct Lows {
+    /// The first point after each collection.
+    points: Vec<usize>,
+    /// Memory in large blocks right after it.
+    after: Vec<f64>,
+    /// Live memory at that point, or the footprint if that is unknown.
+    live: Vec<f64>,
 }
 
-/// The growth of the lows from this x on.
-fn slope_of_lows(
-    x: &[f64],
-    memory: &[f64],
-    releases: &BTreeMap<usize, f64>,
-    from: f64,
-) -> Option<Slope> {
-    let collected = |(&after, &released): (&usize, &f64)| Collected {
-        before: (x[after - 1], memory[after - 1]),
-        after: (x[after], memory[after]),
-        released,
-    };
-    let settled = releases.iter().filter(|(after, _)| x[**after - 1] >= from);
-    let settled: Vec<Collected> = settled.map(collected).collect();
-    let new = |i: usize| {
-        let released = releases.get(&i).copied().unwrap_or(0.0);
-        (memory[i] - memory[i - 1] + released) / (x[i] - x[i - 1])
-    };
-    let made: Vec<f64> = (1..x.len()).map(new).collect();
-    growth_of_lows(&settled, x[x.len() - 1] - from, &made)
-}
-
-/// Live memory if it is known, else RSS and swap.
-fn live_or_footprint(series: &Series) -> Vec<f64> {
-    let points = series.points().iter();
-    let live: Vec<f64> = points
-        .clone()
-        .map(|point| point.sizes[Size::Live])
-        .collect();
-    match live.iter().any(|bytes| bytes.is_nan()) {
-        true => points.map(|point| point.sizes.footprint()).collect(),
-        false => live,
-    }
-}
-
-/// The index of the first point after each collection, with the bytes released before it.
-fn releases_by_point(process: &Process, series: &Series) -> BTreeMap<usize, f64> {
-    let mut releases: BTreeMap<usize, f64> = BTreeMap::new();
-    let points = series.points();
-    for collection in process.collections.releasing_at_least(0.0) {
-        let after = points.partition_point(|point| point.order < collection.order);
-        *releases.entry(after).or_default() += collection.released;
-    }
-    releases.retain(|point, _| (1..points.len()).contains(point));
-    releases
-}
-
-/// The memory at each point, minus the estimated garbage.
-fn without_garbage(memory: &[f64], x: &[f64], releases: &BTreeMap<usize, f64>) -> Vec<f64> {
-    let shares = (0..=MAX_LEFT_PERCENT).map(|percent| f64::from(percent) / 100.0);
-    let fits = shares.map(|left| Garbage::fitted(x, memory, releases, left));
-    let best = fits.min_by(|a, b| a.residual.total_cmp(&b.residual));
-    best.map_or(memory.to_vec(), |fit| fit.memory)
-}
-
-/// Memory without garbage, and the sum of the squared distances from its line.
-struct Garbage {
-    memory: Vec<f64>,
-    residual: f64,
-}
-
-impl Garbage {
-    /// A collection leaves this share of the bytes that it reports. It may also release more than it
-    /// reports, so the garbage has a factor, which is fitted together with the slope by least squares.
-    fn fitted(x: &[f64], memory: &[f64], releases: &BTreeMap<usize, f64>, left: f64) -> Garbage {
-        let garbage = garbage_at_points(x, releases, left);
-        let covariance = |a: &[f64], b: &[f64]| -> f64 {
-            let (mean_a, mean_b) = (mean(a), mean(b));
-            let pairs = a.iter().zip(b);
-            pairs.map(|(a, b)| (a - mean_a) * (b - mean_b)).sum()
+impl Lows {
+    fn of(process: &Process, series: &Series) -> Lows {
+        let points = series.points();
+        let mut lows = Lows {
+            points: Vec::new(),
+            after: Vec::new(),
+            live: Vec::new(),
         };
-        let (xx, gg) = (covariance(x, x), covariance(&garbage, &garbage));
-        let xg = covariance(x, &garbage);
-        let (xm, gm) = (covariance(x, memory), covariance(&garbage, memory));
-        let factor = (gm * xx - xm * xg) / (gg * xx - xg * xg);
-        // If every point follows a collection, there is no garbage to subtract.
-        let factor = match factor.is_finite() {
-            true => factor.clamp(0.0, MAX_FACTOR),
-            false => 0.0,
-        };
-        let pairs = memory.iter().zip(&garbage);
-        let memory: Vec<f64> = pairs
-            .map(|(memory, garbage)| memory - factor * garbage)
-            .collect();
-        let (mm, xm) = (covariance(&memory, &memory), covariance(x, &memory));
-        Garbage {
-            residual: mm - xm * xm / xx,
-            memory,
+        for collection in process.collections.all() {
+            let at = points.partition_point(|point| point.order < collection.order);
+            let Some(point) = points.get(at).filter(|_| !collection.live_after.is_nan()) else {
+                continue;
+            };
+            if lows.points.last() == Some(&at) {
+                let last = lows.after.len() - 1;
+                lows.after[last] = lows.after[last].min(collection.live_after);
+                continue;
+            }
+            lows.points.push(at);
+            lows.after.push(collection.live_after);
+            lows.live.push(match point.sizes[Size::Live] {
+                unknown if unknown.is_nan() => point.sizes.footprint(),
+                live => live,
+            });
         }
+        lows
     }
-}
 
-/// The garbage at each point. It accumulates linearly, and a collection leaves the share `left` of the
-/// bytes that it releases. After the last collection it accumulates at the average rate, for no longer
-/// than between two collections: a later rise may be a leak.
-fn garbage_at_points(x: &[f64], releases: &BTreeMap<usize, f64>, left: f64) -> Vec<f64> {
-    let mut garbage = vec![0.0; x.len()];
-    let (mut from, mut kept, mut made, mut longest) = (0, 0.0, 0.0, 0.0);
-    let mut fill = |from: usize, to: usize, kept: f64, rate: f64, longest: f64| {
-        (from..to).for_each(|i| garbage[i] = kept + rate * (x[i] - x[from]).min(longest));
-    };
-    for (&end, released) in releases {
-        let new = released * (1.0 + left) - kept;
-        let elapsed = x[end] - x[from];
-        fill(from, end, kept, new / elapsed, elapsed);
-        (from, kept, made) = (end, left * released, made + new);
-        longest = f64::max(longest, elapsed);
+    /// The time since the last collection is no longer than that between two, so that what came since may be garbage.
+    fn are_recent(&self, series: &Series) -> bool {
+        let x = series.positions();
+        let mut times = vec![x[0]];
+        times.extend(self.points.iter().map(|point| x[*point]));
+        let longest = times
+            .windows(2)
+            .map(|pair| pair[1] - pair[0])
+            .fold(0.0, f64::max);
+        x[x.len() - 1] - times[times.len() - 1] <= RECENT * longest
     }
-    fill(from, x.len(), kept, made / (x[from] - x[0]), longest);
-    garbage
-}
 
-/// True if a collection released most of the rise, and memory after the collections does not rise.
-/// `without` is the trend without garbage, if it is known.
-fn collections_explain_growth(
-    series: &Series,
-    collections: &[Collection],
-    trend: &Trend,
-    without: Option<&Trend>,
-) -> bool {
-    if let Some(without) = without {
-        return !without.is_growing();
+    /// Memory after collections does not rise, neither in large blocks nor in all. `false` for fewer than two.
+    fn are_level(&self, series: &Series, of_all: &Trend, size: f64) -> bool {
+        if self.points.len() < 2 {
+            return false;
+        }
+        let rise = |values: &[f64]| {
+            let (early, late) = values.split_at(values.len() / 2);
+            median(late) - median(early)
+        };
+        let x = series.positions();
+        let at: Vec<f64> = self.points.iter().map(|point| x[*point]).collect();
+        let unexplained = (1.0 - EXPLAINED_SHARE) * of_all.slope.per_x;
+        let material = MATERIAL_BYTES.max(LEVEL_SHARE * size);
+        let is_level = |values: &[f64]| {
+            let trend = self.trend(series, values);
+            let rises = rise(values) > material.max(unexplained * rise(&at));
+            // The first collections may leave less than the later ones.
+            let last = |of: &[f64]| of[of.len() - 1] - of[of.len() - 2];
+            let has_settled = values.len() > 2 && last(values) <= unexplained * last(&at);
+            (!rises || has_settled) && !trend.is_some_and(|trend| trend.is_growing())
+        };
+        is_level(&self.after) && is_level(&self.live)
     }
-    let x = series.positions();
-    let ends = x.first().zip(x.last());
-    let rise = trend.slope.per_x * ends.map_or(0.0, |(first, last)| last - first);
-    let released = collections.iter().map(|one| one.released);
-    let releases_most = released.fold(0.0, f64::max) >= EXPLAINED_SHARE * rise;
-    let rises_little = rise_after_collections(collections) < (1.0 - EXPLAINED_SHARE) * rise;
-    releases_most && rises_little
-}
 
-/// Median live memory after the later half of the collections, minus that after the earlier half;
-/// 0 for a single collection.
-fn rise_after_collections(collections: &[Collection]) -> f64 {
-    let (early, late) = collections.split_at(collections.len() / 2);
-    let live_after = |half: &[Collection]| {
-        let live = half.iter().map(|collection| collection.live_after);
-        median(&live.collect::<Vec<_>>())
-    };
-    if early.is_empty() {
-        return 0.0;
+    /// The trend of these values, in rounds of the series. `None` for few lows, or if they cover less than half of the
+    /// rounds.
+    fn trend(&self, series: &Series, values: &[f64]) -> Option<Trend> {
+        let x = series.positions();
+        let of_lows: Vec<f64> = self.points.iter().map(|point| x[*point]).collect();
+        let span = of_lows.last()? - of_lows.first()?;
+        if values.len() < MIN_LOWS || span < (x[x.len() - 1] - x[0]) / 2.0 {
+            return None;
+        }
+        let size = median_footprint(series);
+        if values.len() >= MIN_SETTLED_ROUNDS {
+            let trend = Trend::of(&of_lows, values, size);
+            let first = self.points[trend.warm_up];
+            return Some(trend.starting_at(first));
+        }
+        let all: Vec<f64> = series
+            .points()
+            .iter()
+            .map(|point| point.sizes.footprint())
+            .collect();
+        Some(
+            Trend::of(&x, &all, size)
+                .with_slope_of_lows(Line::through_independent(&of_lows, values).slope),
+        )
     }
-    live_after(late) - live_after(early)
-}
-
-/// The collections that released enough to matter for a process of this size.
-fn material_collections(process: &Process, size: f64) -> Vec<Collection> {
-    process
-        .collections
-        .releasing_at_least(material_growth(size))
 }
 
 fn median_footprint(series: &Series) -> f64 {
@@ -300,11 +212,21 @@ mod tests {
             Sample {
                 stage: "after_aggregation".into(),
                 gc_released: released * MB,
+                gc_live_after: low(*live, *released),
                 gc_ms: 10.0,
                 ..sample(round, sizes(&known))
             }
         };
         process_and_finding(rounds.iter().enumerate().map(marker)).1
+    }
+
+    /// The collection runs just before the marker.
+    fn low(live: f64, released: f64) -> f64 {
+        if released > 0.0 {
+            live * MB
+        } else {
+            f64::NAN
+        }
     }
 
     fn verdict(rounds: &[(f64, f64)]) -> Verdict {
@@ -339,6 +261,7 @@ mod tests {
                 move |(round, (live, released))| Sample {
                     pid: Some(pid),
                     gc_released: released * MB,
+                    gc_live_after: low(live, released),
                     site: Some(format!("site-{pid}").into()),
                     ..sample(
                         round,
@@ -388,8 +311,23 @@ mod tests {
     }
 
     #[test]
-    fn a_leak_below_large_teeth_is_live_growth_of_memory_without_garbage() {
-        let finding = finding(&sawtooth(48, 12, 20.0, 2.5));
+    fn a_leak_below_uneven_teeth_is_growth_of_memory_after_collections() {
+        let uneven = |(round, (live, released)): (usize, (f64, f64))| {
+            let noise = if released > 0.0 {
+                0.0
+            } else {
+                (round * 37 % 60) as f64
+            };
+            (live + noise, released)
+        };
+        let rounds = sawtooth(60, 6, 20.0, 2.5);
+        let finding = finding(
+            &rounds
+                .into_iter()
+                .enumerate()
+                .map(uneven)
+                .collect::<Vec<_>>(),
+        );
         assert_eq!(finding.verdict, Verdict::LiveGrowth);
         assert_eq!(finding.quantity, Quantity::AfterCollections);
         let slope = finding.trend.slope.per_x / MB;

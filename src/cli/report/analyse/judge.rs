@@ -191,7 +191,7 @@ impl<'a> StageTrend<'a> {
         let steps = trend.steps.iter().map(|step| self.named(step)).collect();
         trend = self.after_import(trend);
         if let Some(without) =
-            garbage::growth_without_garbage(process, self.series, verdict, &trend)
+            garbage::growth_after_collections(process, self.series, verdict, &trend)
         {
             (verdict, quantity, trend) = (Verdict::LiveGrowth, Quantity::AfterCollections, without);
             causes = vec![Cause {

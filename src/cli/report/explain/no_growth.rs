@@ -248,6 +248,7 @@ mod tests {
             let (live, released) = live_and_released(round);
             Sample {
                 gc_released: released * MB,
+                gc_live_after: if released > 0.0 { live * MB } else { f64::NAN },
                 gc_ms: 10.0,
                 ..sample(
                     round,

@@ -1,18 +1,18 @@
 //! The full garbage collections of one process, as its markers report them.
 
 use super::order::Order;
-use super::sample::{Sample, Size};
+use super::sample::{or_zero, Sample};
 
 /// The collections since the previous marker, as one marker reports them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Collection {
     pub order: Order,
     pub released: f64,
-    /// Live memory at the marker; NaN if unknown.
+    /// The least memory in large blocks right after them; NaN if unknown.
     pub live_after: f64,
 }
 
-/// The collections of one process that released memory, in the order of its markers.
+/// The collections of one process, in the order of its markers.
 #[derive(Clone, Debug, Default)]
 pub struct Collections {
     kept: Vec<Collection>,
@@ -40,19 +40,26 @@ impl Collections {
             self.ms += sample.gc_ms;
         }
         // False for NaN, too.
-        if sample.gc_released > 0.0 {
+        let has_released = sample.gc_released > 0.0;
+        if has_released {
             self.count += 1;
             self.released += sample.gc_released;
+        }
+        if has_released || !sample.gc_live_after.is_nan() {
             self.kept.push(Collection {
                 order,
-                released: sample.gc_released,
-                live_after: sample.sizes[Size::Live],
+                released: or_zero(sample.gc_released),
+                live_after: sample.gc_live_after,
             });
             if self.kept.len() > MAX_KEPT {
                 let mut keep = every_second();
                 self.kept.retain(|_| keep());
             }
         }
+    }
+
+    pub fn all(&self) -> &[Collection] {
+        &self.kept
     }
 
     /// The collections that released at least `bytes`.

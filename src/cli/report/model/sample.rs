@@ -190,6 +190,8 @@ pub struct Sample<'a> {
     pub format_version: f64,
     /// Bytes released by full garbage collections since the previous marker; NaN if unknown.
     pub gc_released: f64,
+    /// The least memory in large blocks right after one of them; NaN if unknown.
+    pub gc_live_after: f64,
     /// Time that these collections took; NaN if unknown.
     pub gc_ms: f64,
     /// CPU time of the process so far; NaN if unknown.
@@ -230,6 +232,7 @@ impl Default for Sample<'_> {
             oom_kills: f64::NAN,
             format_version: 1.0,
             gc_released: f64::NAN,
+            gc_live_after: f64::NAN,
             gc_ms: f64::NAN,
             cpu_ms: f64::NAN,
         }

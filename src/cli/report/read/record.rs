@@ -176,6 +176,7 @@ impl<'a> Fields<'a> {
             ("hwm_bytes", _) => (&mut sample.peak_rss, "hwm_bytes"),
             ("gc_released_bytes", _) => (&mut sample.gc_released, "gc_released_bytes"),
             ("peak_bytes", _) => (&mut sample.recent_peak_rss, "peak_bytes"),
+            ("gc_live_after_bytes", _) => (&mut sample.gc_live_after, "gc_live_after_bytes"),
             ("gc_ms", _) => (&mut sample.gc_ms, "gc_ms"),
             ("cpu_ms", _) => (&mut sample.cpu_ms, "cpu_ms"),
             _ => return,

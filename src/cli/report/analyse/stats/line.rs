@@ -45,6 +45,12 @@ impl Line {
         Line::fit(&[], x, y, resolution)
     }
 
+    /// The line through at least three samples whose deviations do not depend on each other.
+    pub fn through_independent(x: &[f64], y: &[f64]) -> Line {
+        let fit = Fit::new(&[], x, 0.0);
+        Line::bounded(x, y, &fit, y.len() as f64 - 2.0, RESOLUTION_BYTES)
+    }
+
     /// The line, if y also contains unknown multiples of these shapes, such as a tooth. They are
     /// fitted together with the line, so that the interval accounts for them.
     pub fn beside(shapes: &[Vec<f64>], x: &[f64], y: &[f64]) -> Line {
@@ -56,9 +62,13 @@ impl Line {
         let fit = Fit::new(&free, x, 0.0);
         let correlation = autocorrelation(&fit.residuals(y));
         let fit = Fit::new(&free, x, correlation);
+        let degrees = (y.len() - free.len()) as f64 - 3.0;
+        Line::bounded(x, y, &fit, degrees, resolution)
+    }
+
+    fn bounded(x: &[f64], y: &[f64], fit: &Fit, degrees: f64, resolution: f64) -> Line {
         let weights = fit.weights();
         let per_x = slope_of(&weights, y);
-        let degrees = (y.len() - free.len()) as f64 - 3.0;
         let half_width = t_975(degrees) * fit.standard_error(y);
         let half_width = half_width + resolution / (x[x.len() - 1] - x[0]);
         let slope = Slope {

@@ -5,7 +5,6 @@
 
 mod bursts;
 mod cleaned;
-mod collected;
 mod interval;
 mod line;
 mod noise;
@@ -18,9 +17,8 @@ mod trend;
 #[cfg(test)]
 pub mod random;
 
-pub use collected::{growth_of_lows, Collected};
 pub use interval::{mean_interval, Interval};
-pub use line::{mean, t_975, Line, Slope};
+pub use line::{t_975, Line, Slope};
 pub use regime::{Step, MIN_ROUNDS, MIN_SETTLED_ROUNDS};
 pub use robust::{median, quantile};
 pub use trend::{material_growth, Trend, TrendClass, MATERIAL_BYTES};

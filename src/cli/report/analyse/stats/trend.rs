@@ -18,9 +18,6 @@ pub const MATERIAL_BYTES: f64 = 4.0 * MB;
 /// alarm as rare as 1 in 1000.
 const CERTAINTY: f64 = 1.6;
 
-/// The same for lows after collections. Their interval contains typical values, which makes it wide.
-const CERTAINTY_OF_LOWS: f64 = 1.25;
-
 /// Smaller changes are invisible, as a share of the growth that matters.
 const RESOLUTION: f64 = 1.0 / 30.0;
 /// So many steps down are the ends of teeth.
@@ -185,10 +182,10 @@ impl Trend {
         falls.map(|step| step.index).collect()
     }
 
-    /// The trend with the slope of the lows after collections, over the same rounds.
+    /// The trend with the slope of a few lows after collections, over the same rounds.
     pub fn with_slope_of_lows(self, slope: Slope) -> Trend {
         let half_width = slope.per_x - slope.low;
-        let least = f64::max(self.threshold, CERTAINTY_OF_LOWS * half_width);
+        let least = f64::max(self.threshold, CERTAINTY * half_width);
         Trend {
             class: match slope.per_x {
                 rise if rise > least => TrendClass::Growing,
@@ -209,10 +206,11 @@ impl Trend {
         }
     }
 
-    /// The same numbers, if a growth this small may have another reason.
-    pub fn treated_as_level(self) -> Trend {
+    /// The trend of some samples of a series, whose settled part begins at this sample.
+    pub fn starting_at(self, sample: usize) -> Trend {
         Trend {
-            class: TrendClass::Level,
+            warm_up: if self.warm_up == 0 { 0 } else { sample },
+            steps: Vec::new(),
             ..self
         }
     }
