@@ -46,6 +46,7 @@ pub struct Files {
     reclaimable: Number,
     /// The other file pages, which the kernel reclaims last.
     active_file: Number,
+    anon: Number,
     swap_limit: Number,
     swap_usage: Number,
     /// The two numbers of swap count the memory of the group, too.
@@ -63,6 +64,7 @@ pub const V1: Files = Files {
     usage: ("memory.usage_in_bytes", ""),
     reclaimable: ("memory.stat", "total_inactive_file "),
     active_file: ("memory.stat", "total_active_file "),
+    anon: ("memory.stat", "total_rss "),
     swap_limit: ("memory.memsw.limit_in_bytes", ""),
     swap_usage: ("memory.memsw.usage_in_bytes", ""),
     swap_counts_memory: true,
@@ -78,6 +80,7 @@ pub const V2: Files = Files {
     usage: ("memory.current", ""),
     reclaimable: ("memory.stat", "inactive_file "),
     active_file: ("memory.stat", "active_file "),
+    anon: ("memory.stat", "anon "),
     swap_limit: ("memory.swap.max", ""),
     swap_usage: ("memory.swap.current", ""),
     swap_counts_memory: false,
@@ -113,7 +116,11 @@ impl Files {
     ) -> Option<u64> {
         let limit = read(self.limit).filter(|limit| *limit < self.unlimited)?;
         let files = read(self.reclaimable)? + read(self.active_file)?;
-        let left = limit.saturating_sub(read(self.usage)?.saturating_sub(files));
+        // The kernel counts file pages that it has just dropped for a while.
+        let kept = read(self.usage)?
+            .saturating_sub(files)
+            .max(read(self.anon)?);
+        let left = limit.saturating_sub(kept);
         let swap_left = || {
             let limit = read(self.swap_limit).filter(|limit| *limit < self.unlimited)?;
             Some(limit.saturating_sub(read(self.swap_usage)?))
@@ -163,13 +170,15 @@ mod tests {
             let (limit, usage) = (files.limit.0, files.usage.0);
             let label = |number: Number| format!("{} {}", number.0, number.1.trim());
             let (inactive, active) = (label(files.reclaimable), label(files.active_file));
+            let anon = label(files.anon);
             let known = [
                 (limit, 1000),
                 (usage, 900),
                 (&*inactive, 100),
                 (&*active, 50),
+                (&*anon, 700),
             ];
-            let numbers = [&known, more].concat();
+            let numbers = [more, &known].concat();
             let read = |(file, label): Number| {
                 let name = format!("{file} {label}");
                 let number = numbers.iter().find(|(known, _)| *known == name.trim())?;
@@ -179,6 +188,8 @@ mod tests {
         };
         assert_eq!(before_kill(&V1, &[], 0), Some(250));
         assert_eq!(before_kill(&V2, &[], 40), Some(290));
+        let late = [("memory.stat active_file", 150)];
+        assert_eq!(before_kill(&V2, &late, 0), Some(300), "anonymous pages");
         let both = [
             ("memory.memsw.limit_in_bytes", 1020),
             ("memory.memsw.usage_in_bytes", 905),

@@ -229,9 +229,15 @@ pub fn shortage(bytes: u64) -> Option<Distance> {
         read_group_again(&mut state.watched);
     }
     let group = state.watched.limited_group()?;
-    // The recycler serves the block from its cached pages.
+    let left_bytes = group.bytes_before_kill()?;
+    if left_bytes >= bytes {
+        return None;
+    }
     let cached_bytes = recycler::stats_unless_locked().map_or(0, |stats| stats.cached_bytes);
-    if group.bytes_before_kill()? + cached_bytes >= bytes {
+    if left_bytes + cached_bytes >= bytes {
+        // The recycler may serve the block from its cached pages. If it takes fresh ones, the cached ones are released at once.
+        state.next_measurement_at = Duration::ZERO;
+        state.next_release_at = Duration::ZERO;
         return None;
     }
     release_all();
