@@ -251,10 +251,10 @@ for name, base, growth, cpu in (("before", 2600, 0, 1600), ("after", 1800, 0, 15
                       % (60 * i, i, rss, cpu * i, i))
 END
     report 0 --compare before.jsonl after.jsonl
-    head -n 1 out | diff <(echo "after: peak 31 % lower (1,802 instead of 2,602 MB), CPU time 5 % lower (59.3 instead of 62.4 s), no growth in either") -
-    contains out "site-1 TR: flat before, flat after"
-    grep -qE '^  send +mean +2601.0 MB .*-30.8 % ±' out
-    grep -qE '^ +CPU time +62.4 s +59.3 s +-5.0 %' out
+    head -n 1 out | diff <(echo "after: peak 31 % lower (1802.0 instead of 2602.0 MB), CPU time 5 % lower (59.3 instead of 62.4 s), no growth in either; site-1 TR changed most: -31 %, ±0 % at stage send") -
+    grep -qE '^ *site-1 TR +verdict +flat +flat' out
+    grep -qE '^ +send mean +2601.0 MB .*-31 %, ±0 %' out
+    grep -qE '^ +CPU time +62.4 s +59.3 s +-5 %' out
     mkdir -p run-2
     cp leak.jsonl run-2/
     report 0 --json --compare after.jsonl run-2
@@ -264,6 +264,8 @@ assert found["cpu_seconds"] == {"before": 59.28, "after": 59.28}, found
 assert found["growing"] == {"before": [], "after": ["site-1 TR, pid 7"]}, found["growing"]
 stage = found["sites"][0]["processes"][0]["stages"][0]["sizes"]["after"]
 assert stage["growth"]["low_95"] < 5 << 20 < stage["growth"]["high_95"], stage'
+    report 0 --compare before.jsonl before.jsonl
+    contains out "No difference beyond noise: site-1 TR."
     report 3 --compare before.jsonl missing.jsonl
     contains out "the run after has no marker"
     report 2 --compare before.jsonl

@@ -102,7 +102,7 @@ fn cell(comparison: &Comparison, outcome: &Outcome, metric: Metric) -> Markup {
         td.n {
             (metric.text(spread.mean))
             @if outcome.runs.len() > 1 { br; (metric.text(spread.min)) " to " (metric.text(spread.max)) }
-            @if let Some(change) = comparison.change(outcome, metric) { br; (text::change(&change)) }
+            @if let Some(change) = comparison.change(outcome, metric) { br; (change.to_string()) }
         }
     }
 }

@@ -7,7 +7,6 @@ mod files;
 mod load;
 mod model;
 mod series;
-mod statistics;
 mod text;
 mod tree;
 mod variants;

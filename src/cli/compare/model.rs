@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::series::Series;
-use super::statistics::{Change, Spread};
+use crate::report::{Change, Spread};
 
 /// A figure of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! The table, the sentences and the chart on a terminal. Pure.
 
 use super::model::{Comparison, Metric, Outcome};
-use super::statistics::{Change, Verdict};
 use crate::output::wrap;
+use crate::report::ChangeVerdict;
 
 const NAME_WIDTH: usize = 18;
 const CELL_WIDTH: usize = 12;
@@ -51,44 +51,11 @@ fn below(comparison: &Comparison, outcome: &Outcome) -> String {
             let spread = outcome.spread(metric)?;
             Some(format!("±{:.0} %", spread.share() * 100.0))
         }),
-        (false, true) => line(&|metric| changed(metric).map(|change| amount(&change))),
+        (false, true) => line(&|metric| changed(metric).map(|change| change.amount())),
         (false, false) => {
-            line(&|metric| changed(metric).map(|change| amount(&change)))
-                + &line(&|metric| changed(metric).and_then(|change| certainty(&change)))
+            line(&|metric| changed(metric).map(|change| change.amount()))
+                + &line(&|metric| changed(metric).and_then(|change| change.certainty()))
         }
-    }
-}
-
-/// `-49 %, ±2 %`, or `-46 %, not certain`.
-pub fn change(change: &Change) -> String {
-    let parts = std::iter::once(amount(change)).chain(certainty(change));
-    parts.collect::<Vec<_>>().join(", ")
-}
-
-/// Shorter than a cell of the table, however large the number is, like [`certainty`].
-fn amount(change: &Change) -> String {
-    const MOST: f64 = 999.0;
-    match change.percent().round() {
-        percent if percent > MOST => format!(">+{MOST:.0} %"),
-        percent => format!("{} %", signed(percent)),
-    }
-}
-
-/// Half the interval, unless that contains no change at all. `None` after one run.
-fn certainty(change: &Change) -> Option<String> {
-    const MOST: f64 = 99.0;
-    Some(match change.half_width_percent()?.round() {
-        _ if !change.is_certain() => "not certain".to_owned(),
-        width if width <= MOST => format!("±{width:.0} %"),
-        _ => format!("±>{MOST:.0} %"),
-    })
-}
-
-/// No sign before zero.
-fn signed(percent: f64) -> String {
-    match percent {
-        0.0 => "0".to_owned(),
-        _ => format!("{percent:+.0}"),
     }
 }
 
@@ -142,8 +109,8 @@ fn sentence(base: &Outcome, new: &Outcome) -> String {
         };
         let percent = change.percent().abs();
         match change.verdict {
-            Verdict::WithinNoise if percent < 1.0 => equal.push(name),
-            Verdict::WithinNoise => uncertain.push(format!("{name} {}", self::change(&change))),
+            ChangeVerdict::WithinNoise if percent < 1.0 => equal.push(name),
+            ChangeVerdict::WithinNoise => uncertain.push(format!("{name} {}", change)),
             _ if change.ratio < 1.0 => parts.push(format!("{percent:.0} % less {name}")),
             _ => parts.push(format!("{percent:.0} % more {name}")),
         }
@@ -217,7 +184,7 @@ pub fn markdown(comparison: &Comparison) -> String {
                 return "-".to_owned();
             };
             match comparison.change(outcome, metric) {
-                Some(change) => format!("{} ({})", metric.text(spread.mean), self::change(&change)),
+                Some(change) => format!("{} ({})", metric.text(spread.mean), change),
                 None => metric.text(spread.mean),
             }
         };
@@ -338,33 +305,6 @@ mod tests {
         let uncertain =
             "memory at the peak -45 %, not certain; memory on average -45 %, not certain; ";
         assert!(sentence.contains(uncertain), "{sentence}");
-    }
-
-    #[test]
-    fn a_change_is_shorter_than_its_cell_however_short_the_command_runs() {
-        let between = |base: &[f64], new: &[f64]| Change::between(base, new).unwrap();
-        for (base, new, shown) in [
-            (
-                &[0.001, 0.004][..],
-                &[0.03, 0.02][..],
-                ">+999 %, not certain",
-            ),
-            (&[0.001, 0.004], &[0.01, 0.02], "+607 %, not certain"),
-            (&[0.01, 0.04], &[0.01, 0.02], "-29 %, not certain"),
-            (&[1.0, 1.01], &[8.0, 8.9], "+740 %, ±>99 %"),
-            (&[1.0, 1.01], &[20.0, 20.1], ">+999 %, ±97 %"),
-            (&[1.0, 1.0], &[1.002, 1.002], "0 %, ±0 %"),
-            (&[0.001], &[0.09], ">+999 %"),
-        ] {
-            let found = between(base, new);
-            assert_eq!(change(&found), shown);
-            let cells = [Some(amount(&found)), certainty(&found)];
-            let mut cells = cells.iter().flatten();
-            assert!(
-                cells.all(|cell| cell.chars().count() < CELL_WIDTH),
-                "{shown}"
-            );
-        }
     }
 
     #[test]

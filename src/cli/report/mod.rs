@@ -27,7 +27,7 @@ use flarena_shared::system_error::reason;
 
 use crate::output::{note, print as print_text};
 use crate::{completions, exit, proc};
-pub use analyse::stats::{median, t_975};
+pub use analyse::stats::{median, Change, ChangeVerdict, Spread};
 use analyse::{Comparison, ProcessReport};
 use fail_on::Condition;
 use model::Process;

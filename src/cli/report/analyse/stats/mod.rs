@@ -4,6 +4,7 @@
 //! JSON and `--fail-on` show the same numbers.
 
 mod bursts;
+mod change;
 mod cleaned;
 mod collected;
 mod interval;
@@ -18,9 +19,10 @@ mod trend;
 #[cfg(test)]
 pub mod random;
 
+pub use change::{Change, Spread, Verdict as ChangeVerdict};
 pub use collected::{growth_of_lows, Collected};
 pub use interval::{mean_interval, Interval};
-pub use line::{mean, t_975, Line, Slope};
+pub use line::{mean, Line, Slope};
 pub use regime::{Step, MIN_ROUNDS, MIN_SETTLED_ROUNDS};
 pub use robust::{median, quantile};
 pub use trend::{material_growth, Trend, TrendClass, MATERIAL_BYTES};
