@@ -1,9 +1,9 @@
 //! The comparison as JSON, as a picture and as an HTML page. Pure.
 
-use maud::{html, Markup};
+use maud::html;
 use serde_json::{json, Map, Value};
 
-use super::model::{Comparison, Metric, Outcome};
+use super::model::{Comparison, Outcome, METRICS};
 use super::text;
 use crate::report::output::chart::{self, Line};
 use crate::report::output::html;
@@ -23,18 +23,19 @@ pub fn json(comparison: &Comparison) -> Value {
 
 fn variant(comparison: &Comparison, outcome: &Outcome) -> Value {
     let runs = outcome.runs.iter().map(|run| {
-        let figures =
-            Metric::ALL.map(|metric| (metric.key().to_owned(), run.figure(metric).into()));
+        let figures = METRICS
+            .each_ref()
+            .map(|metric| (metric.key.to_owned(), (metric.of)(run).into()));
         let mut figures: Map<String, Value> = figures.into_iter().collect();
         figures.insert("foreign_cpu_share".to_owned(), run.load_of_others.into());
         figures.insert("pss".to_owned(), json!(run.series.points()));
         Value::Object(figures)
     });
     let runs: Vec<Value> = runs.collect();
-    let figures = Metric::ALL.map(|metric| {
+    let figures = METRICS.each_ref().map(|metric| {
         let change = outcome.change_from(comparison.plain(), metric);
         let figure = json!({"spread": outcome.spread(metric), "against_plain": change});
-        (metric.key().to_owned(), figure)
+        (metric.key.to_owned(), figure)
     });
     let failure = outcome.failure.as_ref();
     json!({
@@ -65,25 +66,23 @@ pub fn picture(comparison: &Comparison) -> String {
 
 pub fn page(comparison: &Comparison) -> String {
     let rows = html! {
-        @for outcome in &comparison.outcomes {
+        @for outcome in comparison.outcomes.iter().filter(|outcome| !outcome.runs.is_empty()) {
             tr {
                 th scope="row" { (outcome.name) }
-                @match &outcome.failure {
-                    Some(failure) if outcome.runs.is_empty() => td colspan="5" { "failed: " (failure.status) },
-                    _ => @for metric in Metric::ALL { (cell(comparison, outcome, metric)) },
+                @for metric in &METRICS {
+                    td.n { @for part in text::cell(comparison, outcome, metric) { (part) br; } }
                 }
             }
         }
     };
-    let caption = "PSS of all processes, CPU and elapsed time: mean of the runs, their range, and the change against \
-                   plain";
+    let caption = "PSS of all processes, CPU and elapsed time: mean of the runs, and the change against plain";
     let body = html! {
         header {
             h1 { "Memory with and without flarena" }
             p { (comparison.title()) }
         }
         main {
-            section { (html::table("variants", caption, &["Variant"], &Metric::ALL.map(Metric::heading), &rows)) }
+            section { (html::table("variants", caption, &["Variant"], &METRICS.each_ref().map(|metric| metric.heading), &rows)) }
             section {
                 @for sentence in text::sentences(comparison) { p.evidence { (sentence) } }
                 (chart::lines("Memory over time", &lines(comparison)))
@@ -92,19 +91,6 @@ pub fn page(comparison: &Comparison) -> String {
         }
     };
     html::document("flarena compare", &body)
-}
-
-fn cell(comparison: &Comparison, outcome: &Outcome, metric: Metric) -> Markup {
-    let Some(spread) = outcome.spread(metric) else {
-        return html! { td.n { "-" } };
-    };
-    html! {
-        td.n {
-            (metric.text(spread.mean))
-            @if outcome.runs.len() > 1 { br; (metric.text(spread.min)) " to " (metric.text(spread.max)) }
-            @if let Some(change) = comparison.change(outcome, metric) { br; (change.to_string()) }
-        }
-    }
 }
 
 #[cfg(test)]

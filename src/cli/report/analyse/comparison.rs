@@ -187,12 +187,9 @@ fn whole(reports: &[ProcessReport], together: Option<&Together>) -> Option<Whole
         Some((report.full_name(), slope.per_x, report.finding.unit))
     });
     let is_judged = |r: &&ProcessReport| r.finding.verdict != Verdict::NotEnoughRounds;
+    let (peak, mean) = together.map_or((largest, f64::NAN), |all| (all.peak, all.mean));
     (!reports.is_empty()).then(|| Whole {
-        sum: Sum {
-            peak: together.map_or(largest, |all| all.peak),
-            mean: together.map_or(f64::NAN, |all| all.mean),
-            cpu_seconds: cpu_seconds(reports.iter()),
-        },
+        sum: Sum::of(peak, mean, reports.iter()),
         rounds: reports.iter().map(|r| r.finding.rounds).max().unwrap_or(0),
         growing: growing.collect(),
         judged: reports.iter().filter(is_judged).count(),
@@ -215,15 +212,18 @@ fn sum(reports: &[ProcessReport], together: Option<&Together>, site: &str) -> Op
             (group.peak, group.mean)
         }
     };
-    Some(Sum {
-        peak,
-        mean,
-        cpu_seconds: cpu_seconds(here()),
-    })
+    Some(Sum::of(peak, mean, here()))
 }
 
-fn cpu_seconds<'a>(reports: impl Iterator<Item = &'a ProcessReport>) -> f64 {
-    reports.map(|report| report.process.cpu_seconds()).sum()
+impl Sum {
+    fn of<'a>(peak: f64, mean: f64, reports: impl Iterator<Item = &'a ProcessReport>) -> Sum {
+        let cpu_seconds = reports.map(|report| report.process.cpu_seconds()).sum();
+        Sum {
+            peak,
+            mean,
+            cpu_seconds,
+        }
+    }
 }
 
 fn process(name: String, runs: [Vec<&ProcessReport>; 2]) -> ProcessComparison {

@@ -2,8 +2,8 @@
 
 use serde_json::{json, Value};
 
-use super::{ListLength, DETAILED_PROCESSES};
-use crate::output::{align_right, fill, render, table, terminal_width};
+use super::{narrow, ListLength, DETAILED_PROCESSES};
+use crate::output::{fill, table, terminal_width};
 use crate::report::analyse::stats::{Change, Interval, Slope};
 use crate::report::analyse::{
     Comparison, Pair, ProcessComparison, SiteComparison, StageComparison, StageSizes, Sum, Verdict,
@@ -73,11 +73,7 @@ fn changes(sites: &[(&SiteComparison, Vec<&ProcessComparison>)]) -> String {
             }
         }
     }
-    align_right(&mut table, 2..5);
-    table.column_iter_mut().for_each(|column| {
-        column.set_padding((0, 1));
-    });
-    render(&table)
+    narrow(table, 2..5)
 }
 
 type Row = [String; 5];

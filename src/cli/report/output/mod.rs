@@ -11,6 +11,12 @@ pub mod prometheus;
 pub mod request;
 pub mod write;
 
+use std::ops::Range;
+
+use comfy_table::Table;
+
+use crate::output::{align_right, render};
+
 /// Rows of the overview on a terminal.
 const OVERVIEW_ROWS: usize = 40;
 /// Processes shown with their stages on a terminal.
@@ -36,4 +42,13 @@ impl ListLength {
         };
         (&list[..shown], list.len() - shown)
     }
+}
+
+/// One space between columns, to fit into 80 columns. Numbers are aligned to the right.
+pub fn narrow(mut table: Table, numbers: Range<usize>) -> String {
+    align_right(&mut table, numbers);
+    table.column_iter_mut().for_each(|column| {
+        column.set_padding((0, 1));
+    });
+    render(&table)
 }

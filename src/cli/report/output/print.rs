@@ -1,11 +1,7 @@
 //! Prints the report on a terminal, or as text for a pipe.
 
-use std::ops::Range;
-
-use comfy_table::Table;
-
-use super::{request, ListLength, DETAILED_PROCESSES, OVERVIEW_ROWS};
-use crate::output::{align_right, fill, indented, render, table, table_of_stacks, terminal_width};
+use super::{narrow, request, ListLength, DETAILED_PROCESSES, OVERVIEW_ROWS};
+use crate::output::{fill, indented, table, table_of_stacks, terminal_width};
 use crate::report::analyse::stats::Slope;
 use crate::report::analyse::{count_verdicts, ProcessReport, Request, Verdict, KILLED};
 use crate::report::explain::{self, observed_time};
@@ -68,15 +64,6 @@ fn overview(reports: &[ProcessReport]) -> String {
         ]);
     }
     narrow(table, 3..7)
-}
-
-/// One space between columns, to fit into 80 columns. Numbers are aligned to the right.
-fn narrow(mut table: Table, numbers: Range<usize>) -> String {
-    align_right(&mut table, numbers);
-    table.column_iter_mut().for_each(|column| {
-        column.set_padding((0, 1));
-    });
-    render(&table)
 }
 
 fn process(report: &ProcessReport) -> String {

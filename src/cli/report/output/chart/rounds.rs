@@ -1,7 +1,5 @@
 //! Memory over the rounds, at the stage that decided the verdict.
 
-use std::collections::BTreeMap;
-
 use maud::{html, Markup};
 
 use super::frame::{px, Frame};
@@ -10,7 +8,7 @@ use super::{area, figure, polyline, thinned, Key, Points};
 use crate::report::analyse::stats::median;
 use crate::report::analyse::{ProcessReport, Quantity};
 use crate::report::explain::live_suffix;
-use crate::report::model::{Point, Series, Size, Sizes};
+use crate::report::model::{Point, Size, Sizes};
 use crate::report::units::{signed_size, size, MB};
 
 const MAX_POINTS: usize = 240;
@@ -20,7 +18,7 @@ const SIZES: [(&str, (f64, f64)); 2] = [("on-page", (530.0, 240.0)), ("on-phone"
 pub fn chart(report: &ProcessReport) -> Option<Markup> {
     let series = report.series().filter(|series| series.len() > 1)?;
     let points = series.drawn();
-    let curves = Curves::of(report, &points);
+    let curves = Curves::of(&points);
     let ends = (points.first()?.0, points.last()?.0);
     let unit = report.finding.unit.name();
     let label = format!(
@@ -65,27 +63,21 @@ struct Curves {
     held: Points,
     swap: Points,
     file: Points,
-    /// The lowest and the highest RSS over all stages.
-    lowest: Points,
-    highest: Points,
 }
 
 impl Curves {
-    fn of(report: &ProcessReport, points: &[(f64, &Point)]) -> Curves {
+    fn of(points: &[(f64, &Point)]) -> Curves {
         let curve = |value: &dyn Fn(&Sizes) -> f64| -> Points {
             let values = points.iter().map(|(x, point)| (*x, value(&point.sizes)));
             let known = values.filter(|(_, y)| !y.is_nan());
             thinned(&known.collect::<Points>(), MAX_POINTS)
         };
-        let (lowest, highest) = range_of_stages(report);
         Curves {
             rss: curve(&|s| s[Size::Rss]),
             live: curve(&|s| s[Size::Live]),
             held: curve(&|s| s[Size::Live] + s.kept_free()),
             swap: curve(&|s| s[Size::Swap]),
             file: curve(&Sizes::file_backed),
-            lowest,
-            highest,
         }
     }
 
@@ -104,11 +96,10 @@ impl Curves {
     /// Starts at zero if an area is filled, because its height shows its size. Lines alone may start
     /// far above zero.
     fn y_range(&self) -> (f64, f64) {
-        let curves = [&self.rss, &self.live, &self.lowest, &self.highest];
-        let values = || curves.into_iter().flatten().map(|(_, y)| *y);
+        let values = || self.rss.iter().chain(&self.live).map(|(_, y)| *y);
         let low = values().fold(f64::INFINITY, f64::min);
         let high = values().fold(MB, f64::max);
-        let is_filled = !self.highest.is_empty() || !self.held.is_empty();
+        let is_filled = !self.held.is_empty();
         let is_far_above_zero = low.is_finite() && low > 0.5 * high;
         match is_far_above_zero && !is_filled && !self.has_swap() {
             true => (low, high),
@@ -118,12 +109,7 @@ impl Curves {
 
     fn draw(&self, frame: &Frame) -> Markup {
         html! {
-            @for (class, upper, lower) in [
-                ("fill-range", &self.highest, &self.lowest),
-                ("fill-held", &self.held, &self.live),
-            ] {
-                path class=(class) d=(area(&frame.steps(upper), &frame.steps(lower))) {}
-            }
+            path.fill-held d=(area(&frame.steps(&self.held), &frame.steps(&self.live))) {}
             @for (class, curve, is_shown) in [
                 ("swap", &self.swap, self.has_swap()),
                 ("file", &self.file, self.has_file()),
@@ -143,7 +129,6 @@ impl Curves {
             ("file", "file", self.has_file()),
             ("trend", "trend", has_trend),
             ("swap", "swap", self.has_swap()),
-            ("fill-range", "all stages", !self.highest.is_empty()),
         ];
         let shown = all.into_iter().filter(|(.., is_shown)| *is_shown);
         shown
@@ -198,28 +183,6 @@ fn description(report: &ProcessReport) -> String {
         finding.unit,
         finding.verdict.name(),
     )
-}
-
-/// The lowest and the highest RSS of any stage in each round; empty for a single stage.
-fn range_of_stages(report: &ProcessReport) -> (Points, Points) {
-    let mut rounds: BTreeMap<u64, (f64, f64)> = BTreeMap::new();
-    let stages = report.process.stages.iter().map(|(_, series)| series);
-    let regular: Vec<&Series> = stages.filter(|series| series.len() > 2).collect();
-    if regular.len() < 2 {
-        return (Vec::new(), Vec::new());
-    }
-    for series in regular {
-        for (x, point) in series.drawn() {
-            let (low, high) = rounds.entry(x as u64).or_insert((f64::INFINITY, 0.0));
-            *low = low.min(point.sizes[Size::Rss]);
-            *high = high.max(point.peak);
-        }
-    }
-    let curve = |end: fn(&(f64, f64)) -> f64| -> Points {
-        let all = rounds.iter().map(|(x, ends)| (*x as f64, end(ends)));
-        thinned(&all.collect::<Points>(), MAX_POINTS)
-    };
-    (curve(|ends| ends.0), curve(|ends| ends.1))
 }
 
 fn warm_up_band(frame: &Frame, report: &ProcessReport) -> Markup {
