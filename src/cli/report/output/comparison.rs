@@ -2,8 +2,8 @@
 
 use serde_json::{json, Value};
 
-use super::{narrow, ListLength, DETAILED_PROCESSES};
-use crate::output::{fill, table, terminal_width};
+use super::{lines, narrow, ListLength, DETAILED_PROCESSES};
+use crate::output::table;
 use crate::report::analyse::stats::{Change, Interval, Slope};
 use crate::report::analyse::{
     Comparison, Pair, ProcessComparison, SiteComparison, StageComparison, StageSizes, Sum, Verdict,
@@ -30,7 +30,7 @@ pub fn print(compared: &Comparison, length: ListLength) -> String {
         sites.extend((!shown.is_empty()).then_some((site, shown)));
     }
     let (detailed, more) = length.split(&sites, DETAILED_PROCESSES);
-    let mut text = lines(&printable(&explain::comparison(compared)));
+    let mut text = lines(&printable(&explain::comparison(compared)), "", "");
     if !detailed.is_empty() {
         text += &format!("\n{}", changes(detailed));
     }
@@ -40,15 +40,10 @@ pub fn print(compared: &Comparison, length: ListLength) -> String {
     if let Some(names) = listed(&equal) {
         text += &format!(
             "\n{}",
-            lines(&format!("No difference beyond noise: {names}."))
+            lines(&format!("No difference beyond noise: {names}."), "", "")
         );
     }
     text
-}
-
-fn lines(text: &str) -> String {
-    let width = terminal_width().map_or(usize::MAX, usize::from);
-    fill(text.split(' '), width).join("\n") + "\n"
 }
 
 fn changes(sites: &[(&SiteComparison, Vec<&ProcessComparison>)]) -> String {

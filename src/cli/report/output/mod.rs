@@ -15,7 +15,7 @@ use std::ops::Range;
 
 use comfy_table::Table;
 
-use crate::output::{align_right, render};
+use crate::output::{align_right, fill, render, terminal_width};
 
 /// Rows of the overview on a terminal.
 const OVERVIEW_ROWS: usize = 40;
@@ -51,4 +51,12 @@ pub fn narrow(mut table: Table, numbers: Range<usize>) -> String {
         column.set_padding((0, 1));
     });
     render(&table)
+}
+
+/// Wraps at the width of the terminal. In a pipe the text stays one line, which is easier to search.
+pub fn lines(text: &str, first: &str, later: &str) -> String {
+    let width = terminal_width().map_or(usize::MAX, usize::from);
+    let room = width.saturating_sub(later.len().max(first.len())).max(20);
+    let joint = format!("\n{later}");
+    format!("{first}{}\n", fill(text.split(' '), room).join(&joint))
 }

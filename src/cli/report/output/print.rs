@@ -1,7 +1,7 @@
 //! Prints the report on a terminal, or as text for a pipe.
 
-use super::{narrow, request, ListLength, DETAILED_PROCESSES, OVERVIEW_ROWS};
-use crate::output::{fill, indented, table, table_of_stacks, terminal_width};
+use super::{lines, narrow, request, ListLength, DETAILED_PROCESSES, OVERVIEW_ROWS};
+use crate::output::{indented, table, table_of_stacks, terminal_width};
 use crate::report::analyse::stats::Slope;
 use crate::report::analyse::{count_verdicts, ProcessReport, Request, Verdict, KILLED};
 use crate::report::explain::{self, observed_time};
@@ -103,14 +103,6 @@ fn growing_site(report: &ProcessReport, width: Option<usize>) -> String {
     let history = &report.process.allocation_sites;
     let line = sites::explanation(history, report.finding.verdict);
     line.map_or(String::new(), |line| indented(&format!("  {line}"), width))
-}
-
-/// Wraps at the width of the terminal. In a pipe the text stays one line, which is easier to search.
-fn lines(text: &str, first: &str, later: &str) -> String {
-    let width = terminal_width().map_or(usize::MAX, usize::from);
-    let room = width.saturating_sub(later.len().max(first.len())).max(20);
-    let joint = format!("\n{later}");
-    format!("{first}{}\n", fill(text.split(' '), room).join(&joint))
 }
 
 fn stages(report: &ProcessReport) -> String {

@@ -43,6 +43,14 @@ fn figure(title: &str, note: &str, chart: &Markup, keys: &[Key]) -> Markup {
     }
 }
 
+/// A chart for a page, and one for a phone, each drawn by a function of its width and height.
+fn on_both(wide: (f64, f64), narrow: (f64, f64), chart: impl Fn((f64, f64)) -> Markup) -> Markup {
+    html! {
+        div.on-page { (chart(wide)) }
+        div.on-phone { (chart(narrow)) }
+    }
+}
+
 /// A short line or a small area, as in the chart.
 fn sample(class: &str) -> Markup {
     let is_area = ["fill", "area", "kill"]

@@ -4,7 +4,7 @@ use maud::{html, Markup};
 
 use super::frame::{px, Frame};
 use super::scale::count_ticks;
-use super::{area, figure, polyline, thinned, Key, Points};
+use super::{area, figure, on_both, polyline, thinned, Key, Points};
 use crate::report::analyse::stats::median;
 use crate::report::analyse::{ProcessReport, Quantity};
 use crate::report::explain::live_suffix;
@@ -12,8 +12,9 @@ use crate::report::model::{Point, Size, Sizes};
 use crate::report::units::{signed_size, size, MB};
 
 const MAX_POINTS: usize = 240;
-/// Sizes on a page and on a phone.
-const SIZES: [(&str, (f64, f64)); 2] = [("on-page", (530.0, 240.0)), ("on-phone", (330.0, 230.0))];
+/// On a page and on a phone.
+const WIDE: (f64, f64) = (530.0, 240.0);
+const NARROW: (f64, f64) = (330.0, 230.0);
 
 pub fn chart(report: &ProcessReport) -> Option<Markup> {
     let series = report.series().filter(|series| series.len() > 1)?;
@@ -42,7 +43,7 @@ pub fn chart(report: &ProcessReport) -> Option<Markup> {
         let ticks = count_ticks(frame.x.from, frame.x.to, width / 60.0);
         frame.finish(&label, &ticks, unit, &body)
     };
-    let charts = html! { @for (class, size) in SIZES { div class=(class) { (sized(size)) } } };
+    let charts = on_both(WIDE, NARROW, sized);
     let (title, note) = (
         format!("Over {unit}s"),
         format!("at {}", report.finding.stage),

@@ -7,13 +7,14 @@ use maud::{html, Markup};
 use super::frame::{px, Frame};
 use super::layers::{layers, Layer};
 use super::scale::clock_ticks;
-use super::{figure, Key};
+use super::{figure, on_both, Key};
 use crate::report::analyse::{Grouping, Moment, Together};
 use crate::report::calendar::{date, time_of_day};
 use crate::report::units::{plural, size, MB};
 
-/// Sizes on a page and on a phone.
-const SIZES: [(&str, (f64, f64)); 2] = [("on-page", (1100.0, 340.0)), ("on-phone", (330.0, 280.0))];
+/// On a page and on a phone.
+const WIDE: (f64, f64) = (1100.0, 340.0);
+const NARROW: (f64, f64) = (330.0, 280.0);
 const MAX_NAMED_KILLS: usize = 4;
 /// Parts of the time that have a tooltip.
 const TOOLTIPS: usize = 100;
@@ -29,11 +30,9 @@ pub fn chart(all: &Together) -> Option<Markup> {
         time_of_day(all.peak_time),
         size(last.total),
     );
-    let charts = html! {
-        @for (class, dimensions) in SIZES {
-            div class=(class) { (sized(all, &layers, &label, dimensions)) }
-        }
-    };
+    let charts = on_both(WIDE, NARROW, |dimensions| {
+        sized(all, &layers, &label, dimensions)
+    });
     let processes: usize = all.groups.iter().map(|group| group.members.len()).sum();
     let (title, note) = match (processes, all.grouping) {
         (1, _) => ("The process", "over the time of day"),
