@@ -2,7 +2,7 @@
 //!
 //! Processes of one site and one name belong together in both runs, because their pids differ.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use super::stats::{mean_interval, Change, ChangeVerdict, Interval, Slope};
 use super::together::{Grouping, Together};
@@ -70,63 +70,61 @@ pub struct StageSizes {
     pub unit: Unit,
 }
 
+/// The processes of one name in both runs.
+type Members<'a> = [Vec<&'a ProcessReport>; 2];
+
 impl Comparison {
     pub fn of(before: &[ProcessReport], after: &[ProcessReport]) -> Comparison {
-        let runs = [before, after].map(|reports| (reports, Together::of(reports)));
-        let names = before.iter().chain(after).map(key);
-        let mut sites: Vec<SiteComparison> = Vec::new();
-        for (site, name) in names.collect::<BTreeSet<_>>() {
-            let members = |reports| members(reports, &(site.clone(), name.clone()));
-            let process = process(name.clone(), [members(before), members(after)]);
-            match sites.last_mut().filter(|last| last.site == site) {
-                Some(last) => last.processes.push(process),
-                None => sites.push(SiteComparison {
-                    sum: runs
-                        .each_ref()
-                        .map(|(reports, all)| sum(reports, all.as_ref(), &site)),
-                    site,
-                    processes: vec![process],
-                }),
+        let together = [Together::of(before), Together::of(after)];
+        let mut named: BTreeMap<String, BTreeMap<String, Members>> = BTreeMap::new();
+        for (run, reports) in [before, after].into_iter().enumerate() {
+            for report in reports {
+                let site = named.entry(report.process.site_names()).or_default();
+                site.entry(report.process_name()).or_default()[run].push(report);
             }
         }
-        let more = |a: f64, b: f64| b.total_cmp(&a);
-        for site in &mut sites {
-            site.processes
-                .sort_by(|a, b| more(a.size_of_change(), b.size_of_change()));
-        }
-        let first = |site: &SiteComparison| site.processes[0].size_of_change();
+        let site = |(site, processes): (String, BTreeMap<String, Members>)| {
+            let here = |run: usize| processes.values().flat_map(move |runs| &runs[run]).copied();
+            let sum = [0, 1].map(|run| sum(here(run), together[run].as_ref()?, &site));
+            let processes = processes
+                .into_iter()
+                .map(|(name, runs)| process(name, runs));
+            let mut processes: Vec<ProcessComparison> = processes.collect();
+            processes.sort_by(|a, b| b.size_of_change().total_cmp(&a.size_of_change()));
+            SiteComparison {
+                site,
+                sum,
+                processes,
+            }
+        };
+        let mut sites: Vec<SiteComparison> = named.into_iter().map(site).collect();
+        let change = |site: &SiteComparison| site.processes[0].size_of_change();
+        let peak = |site: &SiteComparison| {
+            let peaks = site.sum.iter().flatten().map(|sum| sum.peak);
+            peaks.fold(0.0, f64::max)
+        };
         sites.sort_by(|a, b| {
-            let changed = more(first(a), first(b));
-            changed.then(more(a.largest_peak(), b.largest_peak()))
+            change(b)
+                .total_cmp(&change(a))
+                .then(peak(b).total_cmp(&peak(a)))
         });
+        let [first, last] = &together;
         Comparison {
-            whole: runs
-                .each_ref()
-                .map(|(reports, all)| whole(reports, all.as_ref())),
+            whole: [whole(before, first.as_ref()), whole(after, last.as_ref())],
             sites,
         }
     }
 
-    /// The process that changed most, and its stage that did.
-    pub fn most_changed(
-        &self,
-    ) -> Option<(
-        &SiteComparison,
-        &ProcessComparison,
-        &StageComparison,
-        Change,
-    )> {
+    /// The name of the process that changed most, its stage that did, and the change of its mean.
+    pub fn most_changed(&self) -> Option<(String, &str, Change)> {
         let site = self.sites.first()?;
         let process = site.processes.first()?;
         let (stage, change) = process.largest_change()?;
-        Some((site, process, stage, change))
-    }
-}
-
-impl SiteComparison {
-    fn largest_peak(&self) -> f64 {
-        let peaks = self.sum.iter().flatten().map(|sum| sum.peak);
-        peaks.fold(0.0, f64::max)
+        Some((
+            format!("{} {}", site.site, process.name),
+            &stage.stage,
+            change,
+        ))
     }
 }
 
@@ -168,17 +166,6 @@ impl StageComparison {
     }
 }
 
-fn key(report: &ProcessReport) -> (String, String) {
-    (report.process.site_names(), report.process_name())
-}
-
-fn members<'a>(reports: &'a [ProcessReport], name: &(String, String)) -> Vec<&'a ProcessReport> {
-    reports
-        .iter()
-        .filter(|report| key(report) == *name)
-        .collect()
-}
-
 fn whole(reports: &[ProcessReport], together: Option<&Together>) -> Option<Whole> {
     let peaks = reports.iter().map(|report| report.process.peak_rss);
     let largest = peaks.fold(f64::NAN, f64::max);
@@ -197,14 +184,13 @@ fn whole(reports: &[ProcessReport], together: Option<&Together>) -> Option<Whole
     })
 }
 
-fn sum(reports: &[ProcessReport], together: Option<&Together>, site: &str) -> Option<Sum> {
-    let here = || {
-        reports
-            .iter()
-            .filter(|report| report.process.site_names() == site)
-    };
-    here().next()?;
-    let all = together?;
+fn sum<'a>(
+    reports: impl Iterator<Item = &'a ProcessReport>,
+    all: &Together,
+    site: &str,
+) -> Option<Sum> {
+    let mut reports = reports.peekable();
+    reports.peek()?;
     let (peak, mean) = match all.grouping {
         Grouping::Processes => (all.peak, all.mean),
         Grouping::Sites => {
@@ -212,7 +198,7 @@ fn sum(reports: &[ProcessReport], together: Option<&Together>, site: &str) -> Op
             (group.peak, group.mean)
         }
     };
-    Some(Sum::of(peak, mean, here()))
+    Some(Sum::of(peak, mean, reports))
 }
 
 impl Sum {
@@ -226,7 +212,7 @@ impl Sum {
     }
 }
 
-fn process(name: String, runs: [Vec<&ProcessReport>; 2]) -> ProcessComparison {
+fn process(name: String, runs: Members) -> ProcessComparison {
     let worst = |reports: &Vec<&ProcessReport>| {
         let verdicts = reports.iter().map(|report| report.finding.verdict);
         verdicts.min_by_key(|verdict| verdict.urgency())
@@ -369,8 +355,8 @@ mod tests {
         let compared = Comparison::of(&run([900.0, 500.0, 400.0]), &run([900.1, 450.0, 200.0]));
         let sites: Vec<&str> = compared.sites.iter().map(|site| &*site.site).collect();
         assert_eq!(sites, ["site-2", "site-1", "site-0"]);
-        let (site, .., change) = compared.most_changed().unwrap();
-        assert_eq!((&*site.site, &*change.amount()), ("site-2", "-50 %"));
+        let (name, _, change) = compared.most_changed().unwrap();
+        assert_eq!((&*name, &*change.amount()), ("site-2 TR", "-50 %"));
         let equal = compared
             .sites
             .iter()

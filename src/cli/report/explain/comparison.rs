@@ -31,9 +31,8 @@ pub fn comparison(compared: &Comparison) -> String {
     if before.rounds != after.rounds {
         text += &format!(" ({} rounds before, {} after)", before.rounds, after.rounds);
     }
-    if let Some((site, process, stage, change)) = compared.most_changed() {
-        let (site, name, stage) = (&site.site, &process.name, &stage.stage);
-        text += &format!("; {site} {name} changed most: {change} at stage {stage}");
+    if let Some((name, stage, change)) = compared.most_changed() {
+        text += &format!("; {name} changed most: {change} at stage {stage}");
     }
     text
 }
