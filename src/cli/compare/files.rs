@@ -48,16 +48,10 @@ fn variant(comparison: &Comparison, outcome: &Outcome) -> Value {
 }
 
 fn lines(comparison: &Comparison) -> Vec<Line<'_>> {
-    let line = |outcome: &'_ Outcome| outcome.typical_run().map(|run| run.series.points());
+    let typical = |outcome: &Outcome| Some(outcome.typical_run()?.series.points());
     let outcomes = comparison.outcomes.iter();
-    outcomes
-        .filter_map(|outcome| {
-            Some(Line {
-                name: &outcome.name,
-                points: line(outcome)?,
-            })
-        })
-        .collect()
+    let lines = outcomes.filter_map(|outcome| Some((&*outcome.name, typical(outcome)?)));
+    lines.map(|(name, points)| Line { name, points }).collect()
 }
 
 pub fn picture(comparison: &Comparison) -> String {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::series::Series;
 use crate::report::{Change, Spread};
-use crate::units::size;
+use crate::units::{plural, size};
 
 /// A figure of a run.
 pub struct Metric {
@@ -159,9 +159,8 @@ impl Comparison {
     }
 
     pub fn has_failed(&self) -> bool {
-        self.outcomes
-            .iter()
-            .any(|outcome| outcome.failure.is_some())
+        let mut outcomes = self.outcomes.iter();
+        outcomes.any(|outcome| outcome.failure.is_some())
     }
 
     /// `None`, or a sentence about the runs beside which other programs were busy.
@@ -172,7 +171,7 @@ impl Comparison {
             format!(
                 "In {disturbed} of {} other programs used more than {:.0} % of the CPUs, also when they were repeated: \
                  their times may be too long. Compare on a quiet machine.",
-                crate::units::plural(runs().count() as u64, "run"),
+                plural(runs().count() as u64, "run"),
                 100.0 * MAX_LOAD
             )
         })
@@ -184,10 +183,7 @@ impl Comparison {
             1 => "one run of each variant".to_owned(),
             n => format!("{n} interleaved runs of each variant"),
         };
-        let cpus = match self.cpus {
-            1 => "1 CPU".to_owned(),
-            n => format!("{n} CPUs"),
-        };
+        let cpus = plural(self.cpus as u64, "CPU");
         format!("{}, {runs}, {cpus}", self.command)
     }
 }
