@@ -1,16 +1,12 @@
-"""Opens a page in headless chromium. Checks document, pictures in light and dark mode, sorting by clicks, filter."""
+"""Opens a page in headless chromium: clicks on headings sort the table, and the filter hides processes."""
 
 import html
 import json
-import os
 import re
-import struct
 import subprocess
 import sys
 import tempfile
-import zlib
 
-URL = "file://" + os.path.abspath(sys.argv[1])
 CHROMIUM = [
     "chromium",
     "--headless",
@@ -44,33 +40,17 @@ addEventListener("load", () => {
 </body>"""
 
 
-def run(folder, *options, url=URL):
-    command = [*CHROMIUM, f"--user-data-dir={folder}/profile", *options, url]
+def dump(folder, url):
+    command = [*CHROMIUM, f"--user-data-dir={folder}/profile", "--dump-dom", url]
     done = subprocess.run(command, capture_output=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr.decode()[-2000:]
     return done.stdout.decode()
 
 
-def pixels(path):
-    """All bytes of the picture, the colour of its upper left corner, and the bytes per row."""
-    with open(path, "rb") as picture:
-        data = picture.read()
-    width, _, depth, kind = struct.unpack(">IIBB", data[16:26])
-    assert depth == 8 and kind in (2, 6), (depth, kind)
-    chunks, at = b"", 8
-    while at < len(data):
-        length, name = struct.unpack(">I4s", data[at : at + 8])
-        chunks += data[at + 8 : at + 8 + length] if name == b"IDAT" else b""
-        at += length + 12
-    raw = zlib.decompress(chunks)
-    size = 3 if kind == 2 else 4
-    return raw, raw[1:4], width * size + 1
-
-
 def clicked(folder):
     with open(sys.argv[1], encoding="utf-8") as page, open(f"{folder}/page.html", "w", encoding="utf-8") as copy:
         copy.write(page.read().replace("</body>", CLICK))
-    document = run(folder, "--dump-dom", url=f"file://{folder}/page.html")
+    document = dump(folder, f"file://{folder}/page.html")
     clicks = re.search(r'<pre id="clicked">(.+?)</pre>', document, re.S)
     assert clicks, "no click was recorded"
     return json.loads(html.unescape(clicks.group(1)))
@@ -96,7 +76,7 @@ addEventListener("load", () => {
 def filters_by_text(folder):
     with open(sys.argv[1], encoding="utf-8") as page, open(f"{folder}/filter.html", "w", encoding="utf-8") as copy:
         copy.write(page.read().replace("</body>", FILTER))
-    document = run(folder, "--dump-dom", url=f"file://{folder}/filter.html")
+    document = dump(folder, f"file://{folder}/filter.html")
     shown = re.search(r'<pre id="filtered">(.+?)</pre>', document, re.S).group(1)
     assert shown == "4 4 4, 1 1 1, 1 1 1, 0 0 0", shown
 
@@ -128,16 +108,3 @@ def sorts_by_clicks(folder):
 with tempfile.TemporaryDirectory() as folder:
     sorts_by_clicks(folder)
     filters_by_text(folder)
-    document = run(folder, "--dump-dom")
-    assert len(re.findall(r"<svg[^>]*role=\"img\"", document)) == 14
-    for word in ("live growth", "retention", "file-backed", "flat", "Over rounds", "What to do"):
-        assert word in document, word
-    corners = {}
-    for scheme, options in (("light", ()), ("dark", ("--blink-settings=preferredColorScheme=0",))):
-        picture = f"{folder}/{scheme}.png"
-        run(folder, f"--screenshot={picture}", *options)
-        raw, corner, row = pixels(picture)
-        rows = {raw[i : i + row] for i in range(0, len(raw), row)}
-        assert len(rows) > 200, f"{scheme}: {len(rows)} different rows, the picture is blank"
-        corners[scheme] = sum(corner)
-    assert corners["light"] > 600 > 200 > corners["dark"], corners

@@ -251,10 +251,10 @@ for name, base, growth, cpu in (("before", 2600, 0, 1600), ("after", 1800, 0, 15
                       % (60 * i, i, rss, cpu * i, i))
 END
     report 0 --compare before.jsonl after.jsonl
-    head -n 1 out | diff <(echo "after: peak 31 % lower (1,802 instead of 2,602 MB), CPU time 5 % lower (59.3 instead of 62.4 s), no growth in either") -
-    contains out "site-1 TR: flat before, flat after"
-    grep -qE '^  send +mean +2601.0 MB .*-30.8 % ±' out
-    grep -qE '^ +CPU time +62.4 s +59.3 s +-5.0 %' out
+    head -n 1 out | diff <(echo "after: peak 31 % lower (1802.0 instead of 2602.0 MB), CPU time 5 % lower (59.3 instead of 62.4 s), no growth in either; site-1 TR changed most: -31 %, ±0 % at stage send") -
+    grep -qE '^ *site-1 TR +verdict +flat +flat' out
+    grep -qE '^ +send mean +2601.0 MB .*-31 %, ±0 %' out
+    grep -qE '^ +CPU time +62.4 s +59.3 s +-5 %' out
     mkdir -p run-2
     cp leak.jsonl run-2/
     report 0 --json --compare after.jsonl run-2
@@ -264,6 +264,8 @@ assert found["cpu_seconds"] == {"before": 59.28, "after": 59.28}, found
 assert found["growing"] == {"before": [], "after": ["site-1 TR, pid 7"]}, found["growing"]
 stage = found["sites"][0]["processes"][0]["stages"][0]["sizes"]["after"]
 assert stage["growth"]["low_95"] < 5 << 20 < stage["growth"]["high_95"], stage'
+    report 0 --compare before.jsonl before.jsonl
+    contains out "No difference beyond noise: site-1 TR."
     report 3 --compare before.jsonl missing.jsonl
     contains out "the run after has no marker"
     report 2 --compare before.jsonl
@@ -581,16 +583,18 @@ check "a program that leaks is live growth and a steady one is flat, in both mod
 
 self_contained() {
     report 0 --html report.html job.jsonl
-    python3 "$here/page.py" report.html
+    if grep -oE 'url\(|@import|<(link|img|iframe|object)|(src|href)="[^#"]+' report.html ||
+        sed 's,http://www.w3.org/2000/svg,,g' report.html | grep -oE 'https?://'; then
+        return 1
+    fi
 }
-check "the page is well-formed and self-contained, and charts have names for screen readers" self_contained
+check "the page loads nothing" self_contained
 
 hostile_names() {
     sed 's/"site-1"/"<script>alert(1)<\/script>\\u001b[31m"/; s/"send"/"<b>\&amp;"/' job.jsonl >hostile.jsonl
     report 0 --html hostile.html hostile.jsonl
-    python3 "$here/page.py" hostile.html
     # Only the script of the page.
-    if [ "$(grep -c '<script' hostile.html)" -ne 1 ] || grep -q 'alert(1)</script' hostile.html || LC_ALL=C grep -q $'\033' out hostile.html; then
+    if [ "$(grep -o '<script' hostile.html | wc -l)" -ne 1 ] || grep -q 'alert(1)</script' hostile.html || LC_ALL=C grep -q $'\033' out hostile.html; then
         echo "a name from a file is not escaped"
         return 1
     fi
@@ -606,20 +610,6 @@ tooltips() {
 }
 check "a tooltip shows round, RSS and live memory" tooltips
 
-sparklines() {
-    report 0 --html many.html job.jsonl
-    python3 - <<'END'
-import re
-
-paths = re.findall(r'<path class="spark" d="M([^"]*)"', open("many.html").read())
-assert len(paths) == 4, paths
-for path in paths:
-    points = [tuple(point.split()) for point in path.split("L")]
-    assert len(points) > 10 and all(a[0] == b[0] or a[1] == b[1] for a, b in zip(points, points[1:])), path
-END
-}
-check "the small charts of the overview consist of horizontal and vertical steps" sparklines
-
 warm_up_label() { # at the bottom it would cover the line of file-backed memory
     python3 - >warm.jsonl <<'END'
 for i in range(60):
@@ -633,7 +623,7 @@ import re
 
 page = open("many.html").read()
 tops = re.findall(r'<rect class="warm-up" x="[^"]*" y="([^"]*)"', page)
-notes = re.findall(r'<text class="note"[^>]* y="([^"]*)"[^>]*>warm-up', page)
+notes = re.findall(r'<text x="[^"]*" y="([^"]*)">warm-up', page)
 assert notes and tops, "no warm-up"  # a narrow band has no label
 assert all(0 < float(note) - float(top) < 20 for note in notes for top in tops), (notes, tops)
 END
@@ -642,8 +632,9 @@ check "the label of the warm-up is at the top of its band" warm_up_label
 
 code_in_remedies() {
     report 0 --html many.html job.jsonl
-    grep 'What to do' many.html | grep '<code>export NVFLARE_ENABLE_JEMALLOC_PRELOAD=true</code>'
-    ! sed -n 's/.*What to do://p' many.html | sed 's,<code>[^<]*</code>,,g' | grep -E '[A-Z]+_[A-Z_]+='
+    sed 's,</p>,\n,g' many.html | sed -n 's/.*What to do://p' >remedies
+    grep '<code>export NVFLARE_ENABLE_JEMALLOC_PRELOAD=true</code>' remedies
+    ! sed 's,<code>[^<]*</code>,,g' remedies | grep -E '[A-Z]+_[A-Z_]+='
 }
 check "settings and calls in a remedy are formatted as code" code_in_remedies
 
@@ -654,7 +645,7 @@ in_browser() {
     }
     python3 "$here/browser.py" report.html
 }
-check "a browser shows all charts in light and dark mode, and clicks sort the table" in_browser
+check "clicks sort the table, and the filter hides processes" in_browser
 
 opens() {
     need chromium || {

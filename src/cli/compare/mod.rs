@@ -7,7 +7,6 @@ mod files;
 mod load;
 mod model;
 mod series;
-mod statistics;
 mod text;
 mod tree;
 mod variants;
@@ -268,7 +267,8 @@ fn show(args: &Args, comparison: &Comparison) -> anyhow::Result<()> {
         output::print(&text::markdown(comparison))?;
     } else if !args.json {
         let width = output::terminal_width().map_or(80, usize::from);
-        output::print(&text::page(comparison, width))?;
+        let picture = format!("Chart: {}\n", args.dir.join("memory.svg").display());
+        output::print(&(text::page(comparison, width) + &picture))?;
     }
     let picture = args.dir.join("memory.svg");
     replace(&picture, &files::picture(comparison))?;

@@ -3,56 +3,62 @@
 use std::path::{Path, PathBuf};
 
 use super::series::Series;
-use super::statistics::{Change, Spread};
+use crate::report::{Change, Spread};
+use crate::units::{plural, size};
 
 /// A figure of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Metric {
-    Peak,
-    Mean,
-    Idle,
-    Cpu,
-    Time,
+pub struct Metric {
+    /// The name in JSON.
+    pub key: &'static str,
+    pub heading: &'static str,
+    /// The name in a sentence.
+    pub name: &'static str,
+    pub of: fn(&Run) -> Option<f64>,
+    pub text: fn(f64) -> String,
 }
 
-impl Metric {
-    pub const ALL: [Metric; 5] = [
-        Metric::Peak,
-        Metric::Mean,
-        Metric::Idle,
-        Metric::Cpu,
-        Metric::Time,
-    ];
+pub const METRICS: [Metric; 5] = [
+    Metric {
+        key: "peak_pss_bytes",
+        heading: "PEAK",
+        name: "memory at the peak",
+        of: |run| Some(run.series.peak()),
+        text: size,
+    },
+    Metric {
+        key: "mean_pss_bytes",
+        heading: "MEAN",
+        name: "memory on average",
+        of: |run| Some(run.series.mean()),
+        text: size,
+    },
+    Metric {
+        key: "idle_pss_bytes",
+        heading: "IDLE",
+        name: "memory when idle",
+        of: |run| run.series.idle(),
+        text: size,
+    },
+    Metric {
+        key: "cpu_s",
+        heading: "CPU",
+        name: "CPU time",
+        of: |run| Some(run.cpu_s),
+        text: seconds,
+    },
+    Metric {
+        key: "wall_s",
+        heading: "TIME",
+        name: "elapsed time",
+        of: |run| Some(run.wall_s),
+        text: seconds,
+    },
+];
 
-    /// The name in JSON.
-    pub fn key(self) -> &'static str {
-        match self {
-            Metric::Peak => "peak_pss_bytes",
-            Metric::Mean => "mean_pss_bytes",
-            Metric::Idle => "idle_pss_bytes",
-            Metric::Cpu => "cpu_s",
-            Metric::Time => "wall_s",
-        }
-    }
-
-    pub fn heading(self) -> &'static str {
-        match self {
-            Metric::Peak => "PEAK",
-            Metric::Mean => "MEAN",
-            Metric::Idle => "IDLE",
-            Metric::Cpu => "CPU",
-            Metric::Time => "TIME",
-        }
-    }
-
-    /// `812.3 MB`, `41.2 s`
-    pub fn text(self, value: f64) -> String {
-        match self {
-            Metric::Cpu | Metric::Time if value < 9.995 => format!("{value:.2} s"),
-            Metric::Cpu | Metric::Time => format!("{value:.1} s"),
-            _ => crate::units::bytes(value as u64),
-        }
-    }
+/// `9.87 s`, `41.2 s`
+fn seconds(seconds: f64) -> String {
+    let decimals = if seconds < 9.995 { 2 } else { 1 };
+    format!("{seconds:.decimals$} s")
 }
 
 /// One run that ended with status 0.
@@ -73,16 +79,6 @@ impl Run {
         /// The kernel counts in steps of 10 ms, too coarse for a shorter run.
         const MIN_SECONDS: f64 = 1.0;
         self.wall_s >= MIN_SECONDS && self.load_of_others.is_some_and(|load| load > MAX_LOAD)
-    }
-
-    pub fn figure(&self, metric: Metric) -> Option<f64> {
-        match metric {
-            Metric::Peak => Some(self.series.peak()),
-            Metric::Mean => Some(self.series.mean()),
-            Metric::Idle => self.series.idle(),
-            Metric::Cpu => Some(self.cpu_s),
-            Metric::Time => Some(self.wall_s),
-        }
     }
 }
 
@@ -106,16 +102,15 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    pub fn figures(&self, metric: Metric) -> Vec<f64> {
-        let figure = |run: &Run| run.figure(metric);
-        self.runs.iter().filter_map(figure).collect()
+    fn figures(&self, metric: &Metric) -> Vec<f64> {
+        self.runs.iter().filter_map(metric.of).collect()
     }
 
-    pub fn spread(&self, metric: Metric) -> Option<Spread> {
+    pub fn spread(&self, metric: &Metric) -> Option<Spread> {
         Spread::of(&self.figures(metric))
     }
 
-    pub fn change_from(&self, base: &Outcome, metric: Metric) -> Option<Change> {
+    pub fn change_from(&self, base: &Outcome, metric: &Metric) -> Option<Change> {
         Change::between(&base.figures(metric), &self.figures(metric))
     }
 
@@ -153,7 +148,7 @@ impl Comparison {
     }
 
     /// The change of a variant against plain. Plain itself has none.
-    pub fn change(&self, outcome: &Outcome, metric: Metric) -> Option<Change> {
+    pub fn change(&self, outcome: &Outcome, metric: &Metric) -> Option<Change> {
         let plain = self.plain();
         let change = outcome.change_from(plain, metric);
         change.filter(|_| outcome.name != plain.name)
@@ -164,9 +159,8 @@ impl Comparison {
     }
 
     pub fn has_failed(&self) -> bool {
-        self.outcomes
-            .iter()
-            .any(|outcome| outcome.failure.is_some())
+        let mut outcomes = self.outcomes.iter();
+        outcomes.any(|outcome| outcome.failure.is_some())
     }
 
     /// `None`, or a sentence about the runs beside which other programs were busy.
@@ -177,7 +171,7 @@ impl Comparison {
             format!(
                 "In {disturbed} of {} other programs used more than {:.0} % of the CPUs, also when they were repeated: \
                  their times may be too long. Compare on a quiet machine.",
-                crate::units::plural(runs().count() as u64, "run"),
+                plural(runs().count() as u64, "run"),
                 100.0 * MAX_LOAD
             )
         })
@@ -189,10 +183,7 @@ impl Comparison {
             1 => "one run of each variant".to_owned(),
             n => format!("{n} interleaved runs of each variant"),
         };
-        let cpus = match self.cpus {
-            1 => "1 CPU".to_owned(),
-            n => format!("{n} CPUs"),
-        };
+        let cpus = plural(self.cpus as u64, "CPU");
         format!("{}, {runs}, {cpus}", self.command)
     }
 }

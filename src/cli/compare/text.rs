@@ -1,109 +1,73 @@
-//! The table, the sentences and the chart on a terminal. Pure.
+//! The table and the sentences on a terminal and in Markdown. Pure.
 
-use super::model::{Comparison, Metric, Outcome};
-use super::statistics::{Change, Verdict};
-use crate::output::wrap;
+use super::model::{Comparison, Metric, Outcome, METRICS};
+use crate::output::{table, wrap};
+use crate::report::output::narrow;
+use crate::report::ChangeVerdict;
 
-const NAME_WIDTH: usize = 18;
-const CELL_WIDTH: usize = 12;
-/// Rows of one variant in the chart.
-const BAND_ROWS: usize = 2;
 pub const CHARTED_RUN: &str = "Of each variant: the run with the median mean size";
-const EIGHTHS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+const HEADINGS: [&str; 6] = [
+    "PSS",
+    METRICS[0].heading,
+    METRICS[1].heading,
+    METRICS[2].heading,
+    METRICS[3].heading,
+    METRICS[4].heading,
+];
 
-/// The figures of each variant, and below them the change against plain.
-pub fn table(comparison: &Comparison) -> String {
-    let mut text = row("PSS", Metric::ALL.map(|metric| metric.heading().to_owned()));
-    for outcome in &comparison.outcomes {
-        if !outcome.runs.is_empty() {
-            let figure = |metric: Metric| {
-                let spread = outcome.spread(metric);
-                spread.map_or("-".to_owned(), |spread| metric.text(spread.mean))
-            };
-            text += &row(&outcome.name, Metric::ALL.map(figure));
-            text += &below(comparison, outcome);
-        }
-        if let Some(failure) = &outcome.failure {
-            let log = failure.log.as_ref();
-            let log = log.map_or_else(String::new, |log| format!("; {}", log.display()));
-            text += &format!(
-                "{:<NAME_WIDTH$}failed: {}{log}\n",
-                outcome.name, failure.status
-            );
-        }
-    }
-    text
-}
-
-/// The spread of plain, or two lines: the change of another variant, and how certain it is.
-fn below(comparison: &Comparison, outcome: &Outcome) -> String {
-    let plain = comparison.plain();
-    let line = |cell: &dyn Fn(Metric) -> Option<String>| {
-        row(
-            "",
-            Metric::ALL.map(|metric| cell(metric).unwrap_or_default()),
-        )
-    };
-    let changed = |metric| comparison.change(outcome, metric);
-    match (outcome.name == plain.name, outcome.runs.len() < 2) {
-        (true, true) => String::new(),
-        (true, false) => line(&|metric| {
-            let spread = outcome.spread(metric)?;
-            Some(format!("±{:.0} %", spread.share() * 100.0))
-        }),
-        (false, true) => line(&|metric| changed(metric).map(|change| amount(&change))),
-        (false, false) => {
-            line(&|metric| changed(metric).map(|change| amount(&change)))
-                + &line(&|metric| changed(metric).and_then(|change| certainty(&change)))
-        }
-    }
-}
-
-/// `-49 %, ±2 %`, or `-46 %, not certain`.
-pub fn change(change: &Change) -> String {
-    let parts = std::iter::once(amount(change)).chain(certainty(change));
-    parts.collect::<Vec<_>>().join(", ")
-}
-
-/// Shorter than a cell of the table, however large the number is, like [`certainty`].
-fn amount(change: &Change) -> String {
-    const MOST: f64 = 999.0;
-    match change.percent().round() {
-        percent if percent > MOST => format!(">+{MOST:.0} %"),
-        percent => format!("{} %", signed(percent)),
-    }
-}
-
-/// Half the interval, unless that contains no change at all. `None` after one run.
-fn certainty(change: &Change) -> Option<String> {
-    const MOST: f64 = 99.0;
-    Some(match change.half_width_percent()?.round() {
-        _ if !change.is_certain() => "not certain".to_owned(),
-        width if width <= MOST => format!("±{width:.0} %"),
-        _ => format!("±>{MOST:.0} %"),
+/// The name and the figures of each variant with a run. `joint` divides the parts of a cell.
+fn rows<'a>(comparison: &'a Comparison, joint: &'a str) -> impl Iterator<Item = [String; 6]> + 'a {
+    let measured = comparison
+        .outcomes
+        .iter()
+        .filter(|outcome| !outcome.runs.is_empty());
+    measured.map(move |outcome| {
+        let [peak, mean, idle, cpu, time] = METRICS
+            .each_ref()
+            .map(|metric| cell(comparison, outcome, metric).join(joint));
+        [outcome.name.clone(), peak, mean, idle, cpu, time]
     })
 }
 
-/// No sign before zero.
-fn signed(percent: f64) -> String {
-    match percent {
-        0.0 => "0".to_owned(),
-        _ => format!("{percent:+.0}"),
+/// The figure, then half the range of the runs of plain, or the change of another variant, and how certain it is.
+pub fn cell(comparison: &Comparison, outcome: &Outcome, metric: &Metric) -> Vec<String> {
+    let Some(spread) = outcome.spread(metric) else {
+        return vec!["-".to_owned()];
+    };
+    let mut parts = vec![(metric.text)(spread.mean)];
+    match comparison.change(outcome, metric) {
+        Some(change) => {
+            parts.push(change.amount());
+            parts.extend(change.certainty());
+        }
+        None if outcome.runs.len() > 1 => parts.push(format!("±{:.0} %", spread.share() * 100.0)),
+        None => {}
     }
+    parts
 }
 
-fn row(name: &str, cells: [String; 5]) -> String {
-    let cells: String = cells
-        .iter()
-        .map(|cell| format!("{cell:>CELL_WIDTH$}"))
-        .collect();
-    format!("{name:<NAME_WIDTH$}{cells}").trim_end().to_owned() + "\n"
+fn grid(comparison: &Comparison) -> String {
+    let mut table = table(HEADINGS);
+    rows(comparison, "\n").for_each(|row| {
+        table.add_row(row);
+    });
+    narrow(table, 1..6)
+}
+
+/// `libjemalloc failed: exit status 1; its output is in logs/libjemalloc-1.log.`
+fn failure(outcome: &Outcome) -> Option<String> {
+    let failure = outcome.failure.as_ref()?;
+    let log = failure.log.as_ref();
+    let log = log.map_or_else(String::new, |log| {
+        format!("; its output is in {}", log.display())
+    });
+    Some(format!("{} failed: {}{log}.", outcome.name, failure.status))
 }
 
 /// One sentence for each mode of flarena against plain and against each other allocator, and how to
 /// read the table.
 pub fn sentences(comparison: &Comparison) -> Vec<String> {
-    let mut sentences = Vec::new();
+    let mut sentences: Vec<String> = comparison.outcomes.iter().filter_map(failure).collect();
     let has_runs = |outcome: &&Outcome| !outcome.runs.is_empty();
     let flarena = comparison
         .outcomes
@@ -121,7 +85,7 @@ pub fn sentences(comparison: &Comparison) -> Vec<String> {
         1 => "One run does not show which differences are noise: use --runs 3.".to_owned(),
         _ => {
             "Below plain: half the range of its runs. Below the others: the change against plain, \
-              and its 95 % interval, unless that includes no change: then it is not certain."
+             and its 95 % interval, unless that includes no change: then it is not certain."
                 .to_owned()
         }
     });
@@ -130,20 +94,15 @@ pub fn sentences(comparison: &Comparison) -> Vec<String> {
 
 fn sentence(base: &Outcome, new: &Outcome) -> String {
     let (mut parts, mut uncertain, mut equal) = (Vec::new(), Vec::new(), Vec::new());
-    for (metric, name) in Metric::ALL.into_iter().zip([
-        "memory at the peak",
-        "memory on average",
-        "memory when idle",
-        "CPU time",
-        "elapsed time",
-    ]) {
+    for metric in &METRICS {
+        let name = metric.name;
         let Some(change) = new.change_from(base, metric) else {
             continue;
         };
         let percent = change.percent().abs();
         match change.verdict {
-            Verdict::WithinNoise if percent < 1.0 => equal.push(name),
-            Verdict::WithinNoise => uncertain.push(format!("{name} {}", self::change(&change))),
+            ChangeVerdict::WithinNoise if percent < 1.0 => equal.push(name),
+            ChangeVerdict::WithinNoise => uncertain.push(format!("{name} {}", change)),
             _ if change.ratio < 1.0 => parts.push(format!("{percent:.0} % less {name}")),
             _ => parts.push(format!("{percent:.0} % more {name}")),
         }
@@ -156,93 +115,32 @@ fn sentence(base: &Outcome, new: &Outcome) -> String {
     format!("{} against {}: {}.", new.name, base.name, all.join("; "))
 }
 
-/// A band of block characters for each variant, all with the same scales.
-pub fn chart(comparison: &Comparison, width: usize) -> String {
-    let columns = width.saturating_sub(NAME_WIDTH).max(10);
-    let typical = comparison.outcomes.iter().filter_map(|outcome| {
-        let run = outcome.typical_run()?;
-        Some((outcome.name.as_str(), run.series.points()))
-    });
-    let typical: Vec<(&str, Vec<(f64, f64)>)> = typical.collect();
-    let points = || typical.iter().flat_map(|(_, points)| points);
-    let end = points().map(|point| point.0).fold(0.0, f64::max);
-    let highest = points().map(|point| point.1).fold(1.0, f64::max);
-    let mut text = String::new();
-    for (name, points) in &typical {
-        let heights = heights(points, end, highest, columns);
-        for row in (0..BAND_ROWS).rev() {
-            let label = if row == BAND_ROWS - 1 { *name } else { "" };
-            let cell = |height: &usize| EIGHTHS[height.saturating_sub(row * 8).min(8)];
-            let cells: String = heights.iter().map(cell).collect();
-            text += format!("{label:<NAME_WIDTH$}{cells}").trim_end();
-            text.push('\n');
-        }
-    }
-    let (scale, end) = (Metric::Peak.text(highest), Metric::Time.text(end));
-    text + &format!(
-        "{:NAME_WIDTH$}0 s to {end}; a full band is {scale}\n{:NAME_WIDTH$}{CHARTED_RUN}\n",
-        "", ""
-    )
-}
-
-/// The highest value in each column, in eighths of a row.
-fn heights(points: &[(f64, f64)], end: f64, highest: f64, columns: usize) -> Vec<usize> {
-    let column = |at: f64| ((at / end.max(1e-9) * columns as f64) as usize).min(columns - 1);
-    let mut heights = vec![None; columns];
-    for (at, value) in points {
-        let height = (value / highest * (8 * BAND_ROWS) as f64).round() as usize;
-        let cell: &mut Option<usize> = &mut heights[column(*at)];
-        *cell = Some(cell.unwrap_or(0).max(height));
-    }
-    // A column without a sample continues the one before, up to the last sample.
-    let last = points.last().map_or(0, |point| column(point.0));
-    let mut before = 0;
-    let filled = heights.iter().enumerate().map(|(i, height)| {
-        before = height.unwrap_or(if i <= last { before } else { 0 });
-        before
-    });
-    filled.collect()
-}
-
 /// Title, table and sentences in Markdown.
 pub fn markdown(comparison: &Comparison) -> String {
-    let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
-    let head = Metric::ALL.map(|metric| metric.heading().to_owned());
-    let mut text = format!("{}\n\n", comparison.title());
-    text += &line([vec!["PSS".to_owned()], head.to_vec()].concat());
-    text += &format!("|---|{}\n", "--:|".repeat(Metric::ALL.len()));
-    for outcome in &comparison.outcomes {
-        let cell = |metric: Metric| {
-            let Some(spread) = outcome.spread(metric) else {
-                return "-".to_owned();
-            };
-            match comparison.change(outcome, metric) {
-                Some(change) => format!("{} ({})", metric.text(spread.mean), self::change(&change)),
-                None => metric.text(spread.mean),
-            }
-        };
-        let cells = match &outcome.failure {
-            Some(failure) if outcome.runs.is_empty() => {
-                vec![format!("failed: {}", failure.status)]
-            }
-            _ => Metric::ALL.map(cell).to_vec(),
-        };
-        text += &line([vec![outcome.name.clone()], cells].concat());
-    }
+    let line = |cells: [String; 6]| format!("| {} |\n", cells.join(" | "));
+    let mut text = format!(
+        "{}\n\n{}",
+        comparison.title(),
+        line(HEADINGS.map(str::to_owned))
+    );
+    text += "|---|--:|--:|--:|--:|--:|\n";
+    text.extend(rows(comparison, ", ").map(line));
     text.push('\n');
-    for sentence in sentences(comparison) {
-        text += &format!("- {sentence}\n");
-    }
+    text.extend(
+        sentences(comparison)
+            .iter()
+            .map(|sentence| format!("- {sentence}\n")),
+    );
     text
 }
 
-/// The whole page: title, table, sentences, chart.
+/// Title, table and sentences.
 pub fn page(comparison: &Comparison, width: usize) -> String {
-    let mut page = comparison.title() + "\n" + &table(comparison) + "\n";
+    let mut page = format!("{}\n\n{}\n", comparison.title(), grid(comparison));
     for sentence in sentences(comparison) {
         page += &(wrap(&sentence, Some(width)).join("\n") + "\n");
     }
-    page + "\n" + &chart(comparison, width)
+    page
 }
 
 #[cfg(test)]
@@ -261,7 +159,7 @@ mod tests {
 
     #[test]
     fn each_variant_has_its_figures_and_the_change_below() {
-        let text = table(&example());
+        let text = grid(&example());
         let lines: Vec<&str> = text.lines().collect();
         assert!(
             lines[1].starts_with("plain") && lines[1].contains("800.0 MB"),
@@ -269,7 +167,7 @@ mod tests {
         );
         assert!(lines[2].contains("±1 %"), "{text}");
         assert!(
-            lines[4].contains("   +1 %") && lines[5].contains(" not certain"),
+            lines[4].contains("  +1 %") && lines[5].contains(" not certain"),
             "{text}"
         );
         assert!(
@@ -300,9 +198,12 @@ mod tests {
         let text = markdown(&example());
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[2], "| PSS | PEAK | MEAN | IDLE | CPU | TIME |");
-        assert!(lines[4].starts_with("| plain | 800.0 MB | "), "{text}");
         assert!(
-            lines[6].starts_with("| flarena glibc | 400.0 MB (-50 %, ±1 %) | "),
+            lines[4].starts_with("| plain | 800.0 MB, ±1 % | "),
+            "{text}"
+        );
+        assert!(
+            lines[6].starts_with("| flarena glibc | 400.0 MB, -50 %, ±1 % | "),
             "{text}"
         );
         assert!(lines[8].starts_with("- flarena glibc against plain: 50 % less"));
@@ -328,7 +229,7 @@ mod tests {
             outcome(PLAIN, &[800.0, 300.0, 790.0]),
             outcome("flarena glibc", &[400.0, 205.0, 395.0]),
         ]);
-        let text = table(&all);
+        let text = grid(&all);
         let below: Vec<&str> = text.lines().skip(4).map(str::trim).collect();
         assert!(
             below[0].starts_with("-45 %") && below[1].starts_with("not certain"),
@@ -341,57 +242,16 @@ mod tests {
     }
 
     #[test]
-    fn a_change_is_shorter_than_its_cell_however_short_the_command_runs() {
-        let between = |base: &[f64], new: &[f64]| Change::between(base, new).unwrap();
-        for (base, new, shown) in [
-            (
-                &[0.001, 0.004][..],
-                &[0.03, 0.02][..],
-                ">+999 %, not certain",
-            ),
-            (&[0.001, 0.004], &[0.01, 0.02], "+607 %, not certain"),
-            (&[0.01, 0.04], &[0.01, 0.02], "-29 %, not certain"),
-            (&[1.0, 1.01], &[8.0, 8.9], "+740 %, ±>99 %"),
-            (&[1.0, 1.01], &[20.0, 20.1], ">+999 %, ±97 %"),
-            (&[1.0, 1.0], &[1.002, 1.002], "0 %, ±0 %"),
-            (&[0.001], &[0.09], ">+999 %"),
-        ] {
-            let found = between(base, new);
-            assert_eq!(change(&found), shown);
-            let cells = [Some(amount(&found)), certainty(&found)];
-            let mut cells = cells.iter().flatten();
-            assert!(
-                cells.all(|cell| cell.chars().count() < CELL_WIDTH),
-                "{shown}"
-            );
-        }
-    }
-
-    #[test]
     fn a_failed_variant_has_its_status_and_its_log() {
         let mut failed = outcome("libjemalloc", &[]);
         failed.failure = Some(Failure {
             status: "exit status 3".to_owned(),
             log: Some("logs/libjemalloc-1.log".into()),
         });
-        let text = table(&comparison(vec![outcome(PLAIN, &[1.0]), failed]));
-        assert!(
-            text.ends_with("failed: exit status 3; logs/libjemalloc-1.log\n"),
-            "{text}"
+        assert_eq!(
+            sentences(&comparison(vec![outcome(PLAIN, &[1.0]), failed]))[0],
+            "libjemalloc failed: exit status 3; its output is in logs/libjemalloc-1.log."
         );
-    }
-
-    #[test]
-    fn all_bands_have_the_same_scale() {
-        let text = chart(&example(), 80);
-        let rows: Vec<&str> = text.lines().collect();
-        assert!(
-            rows[0].starts_with("plain") && rows[0].ends_with('█'),
-            "{text}"
-        );
-        // Half the size fills the lower row only.
-        assert!(!rows[4].contains('█') && rows[5].ends_with('█'), "{text}");
-        assert!(rows.iter().all(|row| row.chars().count() <= 80), "{text}");
     }
 
     #[test]
@@ -401,7 +261,7 @@ mod tests {
             outcome("flarena glibc", &[50.0]),
         ]);
         one.runs = 1;
-        assert!(table(&one).contains(" -50 %"));
+        assert!(grid(&one).contains(" -50 %"));
         assert!(sentences(&one).last().unwrap().contains("--runs 3"));
     }
 }

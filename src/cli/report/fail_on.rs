@@ -7,7 +7,7 @@ use clap::ValueEnum;
 use super::analyse::stats::Slope;
 use super::analyse::{ProcessReport, Verdict};
 use super::explain::{rate_per, reaches_limit};
-use super::units::{duration, parse_duration, parse_size, size, Amount};
+use super::units::{duration, parse_duration, size, size_argument, Amount};
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Condition {
@@ -30,26 +30,27 @@ impl FromStr for Condition {
             )
         };
         let (kind, rest) = text.split_once(':').ok_or_else(unknown)?;
-        let bytes = |text: &str| {
-            parse_size(text).ok_or_else(|| format!("`{text}` is not a size, such as 64M or 8G"))
-        };
         let time = |text: &str| {
             parse_duration(text)
                 .ok_or_else(|| format!("`{text}` is not a time, such as 30m or 24h"))
         };
         match (kind, rest.rsplit_once('/')) {
-            ("growth", Some((size, "round"))) => Ok(Condition::GrowthPerRound(bytes(size)?)),
-            ("growth", Some((size, "hour" | "h"))) => Ok(Condition::GrowthPerHour(bytes(size)?)),
+            ("growth", Some((size, "round"))) => {
+                Ok(Condition::GrowthPerRound(size_argument(size)?))
+            }
+            ("growth", Some((size, "hour" | "h"))) => {
+                Ok(Condition::GrowthPerHour(size_argument(size)?))
+            }
             ("limit", None) => Ok(Condition::Limit(time(rest)?)),
-            ("peak", None) => Ok(Condition::Peak(bytes(rest)?)),
+            ("peak", None) => Ok(Condition::Peak(size_argument(rest)?)),
             ("verdict", None) => {
-                let named = Verdict::from_str(&rest.replace([' ', '_'], "-"), false);
-                named.map(Condition::Verdict).map_err(|_| {
-                    let names: Vec<&str> = Verdict::all().map(Verdict::name).collect();
-                    format!(
-                        "`{rest}` is not a verdict; the verdicts are {}",
-                        names.join(", ")
-                    )
+                let verdict = Verdict::from_str(&rest.replace([' ', '_'], "-"), false);
+                verdict.map(Condition::Verdict).map_err(|_| {
+                    let names = Verdict::all()
+                        .map(Verdict::name)
+                        .collect::<Vec<_>>()
+                        .join(", ");
+                    format!("`{rest}` is not a verdict; the verdicts are {names}")
                 })
             }
             _ => Err(unknown()),
@@ -78,11 +79,8 @@ impl Condition {
                 grows_faster(hourly, "hour", limit)
             }
             Condition::Peak(limit) => (report.process.peak_rss > limit).then(|| {
-                format!(
-                    "peaks at {}, above {}",
-                    size(report.process.peak_rss),
-                    size(limit)
-                )
+                let peak = size(report.process.peak_rss);
+                format!("peaks at {peak}, above {}", size(limit))
             }),
             Condition::Limit(seconds) => {
                 let estimate = report.time_to_limit.as_ref()?;

@@ -27,7 +27,7 @@ use flarena_shared::system_error::reason;
 
 use crate::output::{note, print as print_text};
 use crate::{completions, exit, proc};
-pub use analyse::stats::{median, t_975};
+pub use analyse::stats::{median, Change, ChangeVerdict, Spread};
 use analyse::{Comparison, ProcessReport};
 use fail_on::Condition;
 use model::Process;
@@ -57,7 +57,7 @@ pub struct Args {
     #[arg(long)]
     all: bool,
     /// The memory limit of a process whose markers name none, such as 8G. It gives the time until a limit is reached
-    #[arg(long, value_name = "SIZE", value_parser = size_argument)]
+    #[arg(long, value_name = "SIZE", value_parser = limit_argument)]
     limit: Option<f64>,
     /// Print only the memory to request for each site: for NVFlare (`resource_spec`), Kubernetes or Slurm
     ///
@@ -238,9 +238,11 @@ impl Args {
     }
 }
 
-fn size_argument(text: &str) -> Result<f64, String> {
-    let size = units::parse_size(text).filter(|size| *size > 0.0);
-    size.ok_or_else(|| format!("`{text}` is not a size, such as 64M or 8G"))
+fn limit_argument(text: &str) -> Result<f64, String> {
+    units::size_argument(text).and_then(|size| match size > 0.0 {
+        true => Ok(size),
+        false => Err("the limit must be above 0".to_owned()),
+    })
 }
 
 /// Prints each condition that a process meets. Returns true if there is one.

@@ -29,8 +29,13 @@ pub fn time_unit(seconds: f64) -> (f64, &'static str) {
     }
 }
 
+/// A size on the command line.
+pub fn size_argument(text: &str) -> Result<f64, String> {
+    parse_size(text).ok_or_else(|| format!("`{text}` is not a size, such as 64M or 8G"))
+}
+
 /// Bytes from `5MB`, `1.5G`, `300 KiB`, `4096`. All units are powers of 1024.
-pub fn parse_size(text: &str) -> Option<f64> {
+fn parse_size(text: &str) -> Option<f64> {
     let (number, unit) = number_and_unit(text)?;
     let power = match unit.to_ascii_lowercase().as_str() {
         "" | "b" => 0,

@@ -4,31 +4,24 @@
 
 use std::collections::BTreeMap;
 
-use super::stats::{mean_interval, Interval, Slope};
+use super::stats::{mean_interval, Change, ChangeVerdict, Interval, Slope};
 use super::together::{Grouping, Together};
 use super::{ProcessReport, Verdict};
 use crate::report::model::{Series, Size, Unit};
 
-/// One value of each run; `None` if a run lacks the site or the stage.
-#[derive(Clone, Debug)]
-pub struct Pair<T> {
-    pub before: Option<T>,
-    pub after: Option<T>,
-}
+/// The value before and the value after; `None` if a run lacks the site or the stage.
+pub type Pair<T> = [Option<T>; 2];
 
 pub struct Comparison {
     pub whole: Pair<Whole>,
+    /// The site with the process that changed most first.
     pub sites: Vec<SiteComparison>,
 }
 
 /// One run.
 #[derive(Clone, Debug)]
 pub struct Whole {
-    pub peak: f64,
-    /// Mean of the sum over time; NaN if the markers have no times.
-    pub mean: f64,
-    /// CPU time of all processes in seconds; NaN if it is unknown for one of them.
-    pub cpu_seconds: f64,
+    pub sum: Sum,
     pub rounds: u64,
     /// Name and growth per unit of each process that grows.
     pub growing: Vec<(String, f64, Unit)>,
@@ -38,19 +31,21 @@ pub struct Whole {
     pub is_undecided: bool,
 }
 
-pub struct SiteComparison {
-    pub site: String,
-    /// The sum of its processes.
-    pub sum: Pair<SiteSum>,
-    pub processes: Vec<ProcessComparison>,
+/// The sum of some processes.
+#[derive(Clone, Copy, Debug)]
+pub struct Sum {
+    pub peak: f64,
+    /// Over time; NaN if the markers have no times.
+    pub mean: f64,
+    /// CPU time in seconds; NaN if it is unknown for one of them.
+    pub cpu_seconds: f64,
 }
 
-#[derive(Clone, Copy, Debug)]
-pub struct SiteSum {
-    pub peak: f64,
-    pub mean: f64,
-    /// As for the whole run.
-    pub cpu_seconds: f64,
+pub struct SiteComparison {
+    pub site: String,
+    pub sum: Pair<Sum>,
+    /// The one that changed most first.
+    pub processes: Vec<ProcessComparison>,
 }
 
 pub struct ProcessComparison {
@@ -75,56 +70,100 @@ pub struct StageSizes {
     pub unit: Unit,
 }
 
+/// The processes of one name in both runs.
+type Members<'a> = [Vec<&'a ProcessReport>; 2];
+
 impl Comparison {
     pub fn of(before: &[ProcessReport], after: &[ProcessReport]) -> Comparison {
         let together = [Together::of(before), Together::of(after)];
-        let [before_sum, after_sum] = &together;
-        let mut names: BTreeMap<(String, String), ()> = BTreeMap::new();
-        names.extend(before.iter().chain(after).map(|report| (key(report), ())));
-        let mut sites: Vec<SiteComparison> = Vec::new();
-        for (site, name) in names.into_keys() {
-            let of = |reports| members(reports, &site, &name);
-            let process = process(name.clone(), &of(before), &of(after));
-            match sites.last_mut().filter(|last| last.site == site) {
-                Some(last) => last.processes.push(process),
-                None => sites.push(SiteComparison {
-                    sum: Pair {
-                        before: sum(before, before_sum.as_ref(), &site),
-                        after: sum(after, after_sum.as_ref(), &site),
-                    },
-                    site,
-                    processes: vec![process],
-                }),
+        let mut named: BTreeMap<String, BTreeMap<String, Members>> = BTreeMap::new();
+        for (run, reports) in [before, after].into_iter().enumerate() {
+            for report in reports {
+                let site = named.entry(report.process.site_names()).or_default();
+                site.entry(report.process_name()).or_default()[run].push(report);
             }
         }
-        sites.sort_by(|a, b| b.largest_peak().total_cmp(&a.largest_peak()));
+        let site = |(site, processes): (String, BTreeMap<String, Members>)| {
+            let here = |run: usize| processes.values().flat_map(move |runs| &runs[run]).copied();
+            let sum = [0, 1].map(|run| sum(here(run), together[run].as_ref()?, &site));
+            let processes = processes
+                .into_iter()
+                .map(|(name, runs)| process(name, runs));
+            let mut processes: Vec<ProcessComparison> = processes.collect();
+            processes.sort_by(|a, b| b.size_of_change().total_cmp(&a.size_of_change()));
+            SiteComparison {
+                site,
+                sum,
+                processes,
+            }
+        };
+        let mut sites: Vec<SiteComparison> = named.into_iter().map(site).collect();
+        let change = |site: &SiteComparison| site.processes[0].size_of_change();
+        let peak = |site: &SiteComparison| {
+            let peaks = site.sum.iter().flatten().map(|sum| sum.peak);
+            peaks.fold(0.0, f64::max)
+        };
+        sites.sort_by(|a, b| {
+            change(b)
+                .total_cmp(&change(a))
+                .then(peak(b).total_cmp(&peak(a)))
+        });
+        let [first, last] = &together;
         Comparison {
-            whole: Pair {
-                before: whole(before, before_sum.as_ref()),
-                after: whole(after, after_sum.as_ref()),
-            },
+            whole: [whole(before, first.as_ref()), whole(after, last.as_ref())],
             sites,
         }
     }
-}
 
-impl SiteComparison {
-    fn largest_peak(&self) -> f64 {
-        let peak = |sum: &Option<SiteSum>| sum.map_or(0.0, |sum| sum.peak);
-        peak(&self.sum.before).max(peak(&self.sum.after))
+    /// The name of the process that changed most, its stage that did, and the change of its mean.
+    pub fn most_changed(&self) -> Option<(String, &str, Change)> {
+        let site = self.sites.first()?;
+        let process = site.processes.first()?;
+        let (stage, change) = process.largest_change()?;
+        Some((
+            format!("{} {}", site.site, process.name),
+            &stage.stage,
+            change,
+        ))
     }
 }
 
-fn key(report: &ProcessReport) -> (String, String) {
-    (report.process.site_names(), report.process_name())
+impl ProcessComparison {
+    /// The stage whose mean changed most, if a stage changed beyond noise.
+    fn largest_change(&self) -> Option<(&StageComparison, Change)> {
+        let changes = self
+            .stages
+            .iter()
+            .filter_map(|stage| Some((stage, stage.change()?)));
+        let changes = changes.filter(|(_, change)| match change.verdict {
+            ChangeVerdict::Less | ChangeVerdict::More => true,
+            ChangeVerdict::OneRun => change.percent().abs() >= 1.0,
+            ChangeVerdict::WithinNoise => false,
+        });
+        changes.max_by(|(_, a), (_, b)| a.size().total_cmp(&b.size()))
+    }
+
+    fn size_of_change(&self) -> f64 {
+        self.largest_change()
+            .map_or(0.0, |(_, change)| change.size())
+    }
+
+    /// Both runs have the process with the same verdict, and no stage changed beyond noise.
+    pub fn is_equal(&self) -> bool {
+        let [before, after] = self.verdicts;
+        before.is_some() && before == after && self.largest_change().is_none()
+    }
 }
 
-fn members<'a>(reports: &'a [ProcessReport], site: &str, name: &str) -> Vec<&'a ProcessReport> {
-    let is_member = |report: &&ProcessReport| {
-        let (own_site, own_name) = key(report);
-        own_site == site && own_name == name
-    };
-    reports.iter().filter(is_member).collect()
+impl StageComparison {
+    /// The change of the mean.
+    pub fn change(&self) -> Option<Change> {
+        let [before, after] = &self.sizes;
+        Some(Change::of_means(
+            &before.as_ref()?.mean,
+            &after.as_ref()?.mean,
+        ))
+    }
 }
 
 fn whole(reports: &[ProcessReport], together: Option<&Together>) -> Option<Whole> {
@@ -135,10 +174,9 @@ fn whole(reports: &[ProcessReport], together: Option<&Together>) -> Option<Whole
         Some((report.full_name(), slope.per_x, report.finding.unit))
     });
     let is_judged = |r: &&ProcessReport| r.finding.verdict != Verdict::NotEnoughRounds;
+    let (peak, mean) = together.map_or((largest, f64::NAN), |all| (all.peak, all.mean));
     (!reports.is_empty()).then(|| Whole {
-        peak: together.map_or(largest, |all| all.peak),
-        mean: together.map_or(f64::NAN, |all| all.mean),
-        cpu_seconds: cpu_seconds(reports.iter()),
+        sum: Sum::of(peak, mean, reports.iter()),
         rounds: reports.iter().map(|r| r.finding.rounds).max().unwrap_or(0),
         growing: growing.collect(),
         judged: reports.iter().filter(is_judged).count(),
@@ -146,58 +184,52 @@ fn whole(reports: &[ProcessReport], together: Option<&Together>) -> Option<Whole
     })
 }
 
-fn sum(reports: &[ProcessReport], together: Option<&Together>, site: &str) -> Option<SiteSum> {
-    let is_here = |report: &&ProcessReport| report.process.site_names() == site;
-    let here: Vec<&ProcessReport> = reports.iter().filter(is_here).collect();
-    if here.is_empty() {
-        return None;
-    }
-    let all = together?;
-    let group = all.groups.iter().find(|group| group.name == site);
-    let (peak, mean) = match (all.grouping, group) {
-        (Grouping::Sites, Some(group)) => (group.peak, group.mean),
-        (Grouping::Processes, _) => (all.peak, all.mean),
-        _ => return None,
+fn sum<'a>(
+    reports: impl Iterator<Item = &'a ProcessReport>,
+    all: &Together,
+    site: &str,
+) -> Option<Sum> {
+    let mut reports = reports.peekable();
+    reports.peek()?;
+    let (peak, mean) = match all.grouping {
+        Grouping::Processes => (all.peak, all.mean),
+        Grouping::Sites => {
+            let group = all.groups.iter().find(|group| group.name == site)?;
+            (group.peak, group.mean)
+        }
     };
-    Some(SiteSum {
-        peak,
-        mean,
-        cpu_seconds: cpu_seconds(here.into_iter()),
-    })
+    Some(Sum::of(peak, mean, reports))
 }
 
-fn cpu_seconds<'a>(reports: impl Iterator<Item = &'a ProcessReport>) -> f64 {
-    reports.map(|report| report.process.cpu_seconds()).sum()
+impl Sum {
+    fn of<'a>(peak: f64, mean: f64, reports: impl Iterator<Item = &'a ProcessReport>) -> Sum {
+        let cpu_seconds = reports.map(|report| report.process.cpu_seconds()).sum();
+        Sum {
+            peak,
+            mean,
+            cpu_seconds,
+        }
+    }
 }
 
-fn process(name: String, before: &[&ProcessReport], after: &[&ProcessReport]) -> ProcessComparison {
-    let worst = |reports: &[&ProcessReport]| {
-        reports
-            .iter()
-            .map(|r| r.finding.verdict)
-            .min_by_key(|verdict| verdict.urgency())
+fn process(name: String, runs: Members) -> ProcessComparison {
+    let worst = |reports: &Vec<&ProcessReport>| {
+        let verdicts = reports.iter().map(|report| report.finding.verdict);
+        verdicts.min_by_key(|verdict| verdict.urgency())
     };
     let mut stages: Vec<String> = Vec::new();
-    for report in before.iter().chain(after) {
-        for stage in &report.stages {
-            if !stages.contains(&stage.stage) {
-                stages.push(stage.stage.clone());
-            }
+    for stage in runs.iter().flatten().flat_map(|report| &report.stages) {
+        if !stages.contains(&stage.stage) {
+            stages.push(stage.stage.clone());
         }
     }
     let stage = |stage: String| StageComparison {
-        sizes: Pair {
-            before: sizes(before, &stage),
-            after: sizes(after, &stage),
-        },
+        sizes: runs.each_ref().map(|reports| sizes(reports, &stage)),
         stage,
     };
     ProcessComparison {
         name,
-        verdicts: Pair {
-            before: worst(before),
-            after: worst(after),
-        },
+        verdicts: runs.each_ref().map(worst),
         stages: stages.into_iter().map(stage).collect(),
     }
 }
@@ -264,21 +296,19 @@ mod tests {
             panic!()
         };
         assert_eq!((&*site.site, &*process.name), ("site-1", "TR"));
-        assert_eq!(process.verdicts.after, Some(Verdict::Flat));
+        assert_eq!(process.verdicts[1], Some(Verdict::Flat));
         let stage = &process.stages[0].sizes;
-        let (old, new) = (
-            stage.before.as_ref().unwrap(),
-            stage.after.as_ref().unwrap(),
-        );
+        let [Some(old), Some(new)] = stage else {
+            panic!()
+        };
         assert!((new.mean.value / MB - 302.0).abs() < 0.2, "{:?}", new.mean);
         assert!(new.mean.low < new.mean.value && new.mean.high < 304.0 * MB);
         assert!((old.growth.as_ref().unwrap().per_x / MB - 10.0).abs() < 0.5);
-        let (old, new) = (
-            compared.whole.before.unwrap(),
-            compared.whole.after.unwrap(),
-        );
+        let [Some(old), Some(new)] = compared.whole.clone() else {
+            panic!()
+        };
         assert_eq!((old.growing.len(), new.growing.len()), (1, 0));
-        assert_eq!(new.peak / MB, 304.0);
+        assert_eq!(new.sum.peak / MB, 304.0);
     }
 
     #[test]
@@ -296,10 +326,8 @@ mod tests {
             let markers = (1..)
                 .zip(cpus)
                 .flat_map(|(pid, cpu)| (0..24).map(marker(pid, *cpu)));
-            let whole = Comparison::of(&analyse(processes(markers)), &[])
-                .whole
-                .before;
-            whole.unwrap().cpu_seconds
+            let [before, _] = Comparison::of(&analyse(processes(markers)), &[]).whole;
+            before.unwrap().sum.cpu_seconds
         };
         assert_eq!(run(&[30.0, 9000.0]), 23.0);
         assert!(run(&[30.0, f64::NAN]).is_nan());
@@ -308,7 +336,31 @@ mod tests {
     #[test]
     fn a_site_that_only_one_run_has_is_listed() {
         let compared = Comparison::of(&run(|_| 100.0), &[]);
-        assert!(compared.whole.after.is_none() && compared.sites[0].sum.after.is_none());
-        assert!(compared.sites[0].sum.before.is_some());
+        assert!(compared.whole[1].is_none() && compared.sites[0].sum[1].is_none());
+        assert!(compared.sites[0].sum[0].is_some());
+    }
+
+    #[test]
+    fn the_process_that_changed_most_comes_first_and_one_within_noise_is_equal() {
+        let noise = |i: usize| (i * 7 % 5) as f64;
+        let run = |sizes_mb: [f64; 3]| {
+            let marker = |site: usize, i: usize| Sample {
+                site: Some(format!("site-{site}").into()),
+                pid: Some(site as u32),
+                ..sample(i, sizes(&[(Size::Rss, sizes_mb[site] + noise(i))]))
+            };
+            let markers = (0..3).flat_map(|site| (0..24).map(move |i| (site, i)));
+            analyse(processes(markers.map(|(site, i)| marker(site, i))))
+        };
+        let compared = Comparison::of(&run([900.0, 500.0, 400.0]), &run([900.1, 450.0, 200.0]));
+        let sites: Vec<&str> = compared.sites.iter().map(|site| &*site.site).collect();
+        assert_eq!(sites, ["site-2", "site-1", "site-0"]);
+        let (name, _, change) = compared.most_changed().unwrap();
+        assert_eq!((&*name, &*change.amount()), ("site-2 TR", "-50 %"));
+        let equal = compared
+            .sites
+            .iter()
+            .map(|site| site.processes[0].is_equal());
+        assert_eq!(equal.collect::<Vec<_>>(), [false, false, true]);
     }
 }

@@ -34,8 +34,7 @@ use stats::{median, Slope, Trend};
 pub use attribution::median_sizes;
 pub use between_stages::{GrowthInside, HiddenPeak};
 pub use comparison::{
-    Comparison, Pair, ProcessComparison, SiteComparison, SiteSum, StageComparison, StageSizes,
-    Whole,
+    Comparison, Pair, ProcessComparison, SiteComparison, StageComparison, StageSizes, Sum, Whole,
 };
 pub use finding::{Basis, Cause, Finding, GrowthParts, MemoryKind, NamedStep, Quantity, Verdict};
 pub use garbage::swing;

@@ -68,101 +68,68 @@ pub struct Together {
 struct Event {
     t: f64,
     member: usize,
-    bytes: f64,
-    is_end: bool,
+    /// `None` at the end of the process.
+    bytes: Option<f64>,
 }
 
 impl Together {
     /// `None` if no marker has a time.
     pub fn of(reports: &[ProcessReport]) -> Option<Together> {
         let (grouping, names) = names(reports);
-        let mut groups = groups(names);
-        let group_of = places(&groups, reports.len());
-        let mut events = Vec::new();
-        let dated = |report: &ProcessReport| report.process.last_time().is_finite();
-        let end = reports.iter().map(latest_time);
-        let end = end.fold(f64::NAN, f64::max);
-        for (member, report) in reports.iter().enumerate() {
-            add_events(&mut events, member, report, end);
+        let mut places: HashMap<&str, usize> = HashMap::new();
+        let mut members: Vec<Vec<usize>> = Vec::new();
+        for (member, name) in names.iter().enumerate() {
+            let place = *places.entry(name).or_insert(members.len());
+            members.resize(members.len().max(place + 1), Vec::new());
+            members[place].push(member);
         }
-        // At one moment the sizes come before the ends, so that a last size counts.
-        events.sort_by(|a, b| a.t.total_cmp(&b.t).then(a.is_end.cmp(&b.is_end)));
-        let start = events.first()?.t;
-        let mut sweep = Sweep::new(reports.len(), &group_of, groups.len(), start);
-        let mut highest = Highest::new(start, end);
-        for (i, event) in events.iter().enumerate() {
-            sweep.apply(event);
-            let next = events.get(i + 1);
-            let is_settled = next.is_none_or(|next| next.t > event.t || next.is_end);
-            if is_settled {
-                let until = next.map_or(end, |next| next.t);
-                highest.note(i, event.t, until, sweep.total());
-                sweep.note_peaks(event.t);
-            }
-        }
-        sweep.finish(end);
-        for (group, found) in groups.iter_mut().zip(&sweep.found) {
-            (group.peak, group.peak_time) = (found.peak, found.peak_time);
-            group.mean = found.mean();
-            let members = group.members.iter();
-            let growth = members.filter_map(|member| reports[*member].growth());
+        let group_of: Vec<usize> = names.iter().map(|name| places[&**name]).collect();
+        let end = reports.iter().map(latest_time).fold(f64::NAN, f64::max);
+        let (all, curves) = curves(&events(reports, end), &group_of, members.len())?;
+        let peak = all.peak();
+        let mut groups: Vec<(Group, Curve)> = Vec::new();
+        for (members, curve) in members.into_iter().zip(curves) {
+            let growth = members
+                .iter()
+                .filter_map(|member| reports[*member].growth());
             let growth = growth.map(|slope| slope.per_x).reduce(|a, b| a + b);
-            group.growth = growth.unwrap_or(f64::NAN);
+            let highest = curve.peak();
+            let group = Group {
+                name: members
+                    .first()
+                    .map_or(String::new(), |first| names[*first].clone()),
+                members,
+                peak: highest.bytes,
+                peak_time: highest.t,
+                mean: curve.mean(end),
+                at_peak: curve.at(peak.step),
+                growth: growth.unwrap_or(f64::NAN),
+            };
+            groups.push((group, curve));
         }
-        let total = sweep.all.clone();
-        let mut replay = Sweep::new(reports.len(), &group_of, groups.len(), start);
-        let mut wanted = highest.moments().into_iter().peekable();
-        let mut moments = Vec::new();
-        for (i, event) in events.iter().enumerate() {
-            replay.apply(event);
-            if event.t <= total.peak_time && i == highest.peak_event {
-                let parts = replay.parts().into_iter();
-                groups
-                    .iter_mut()
-                    .zip(parts)
-                    .for_each(|(g, bytes)| g.at_peak = bytes);
-            }
-            while let Some((_, t)) = wanted.next_if(|(at, _)| *at == i) {
-                moments.push(Moment {
-                    t,
-                    total: replay.total(),
-                    parts: replay.parts(),
-                });
-            }
-        }
-        if end <= start {
-            moments.clear();
-        }
-        let mut together = Together {
-            grouping,
-            groups,
-            start,
-            end,
-            peak: total.peak,
-            peak_time: total.peak_time,
-            mean: total.mean(),
-            limit: shared_limit(reports, total.peak, total.peak_time),
-            moments,
-            kills: kills(reports),
-            undated: reports.iter().filter(|report| !dated(report)).count(),
+        groups.sort_by(|(a, _), (b, _)| b.peak.total_cmp(&a.peak));
+        let moment = |(t, highest): (f64, &Level)| Moment {
+            t,
+            total: highest.bytes,
+            parts: groups
+                .iter()
+                .map(|(_, curve)| curve.at(highest.step))
+                .collect(),
         };
-        together.sort();
-        Some(together)
-    }
-
-    /// Puts the group with the highest peak first.
-    fn sort(&mut self) {
-        let mut order: Vec<usize> = (0..self.groups.len()).collect();
-        let peak = |place: &usize| self.groups[*place].peak;
-        order.sort_by(|a, b| peak(b).total_cmp(&peak(a)));
-        for moment in &mut self.moments {
-            moment.parts = order.iter().map(|place| moment.parts[*place]).collect();
-        }
-        let mut taken: Vec<Option<Group>> = self.groups.drain(..).map(Some).collect();
-        self.groups = order
-            .iter()
-            .filter_map(|place| taken[*place].take())
-            .collect();
+        let is_dated = |report: &&ProcessReport| report.process.last_time().is_finite();
+        Some(Together {
+            grouping,
+            start: all.levels[0].t,
+            end,
+            peak: peak.bytes,
+            peak_time: peak.t,
+            mean: all.mean(end),
+            limit: shared_limit(reports, peak.bytes, peak.t),
+            moments: all.highest_of_parts(end).map(moment).collect(),
+            kills: kills(reports),
+            undated: reports.len() - reports.iter().filter(is_dated).count(),
+            groups: groups.into_iter().map(|(group, _)| group).collect(),
+        })
     }
 }
 
@@ -174,39 +141,6 @@ fn names(reports: &[ProcessReport]) -> (Grouping, Vec<String>) {
     }
     let process = |report: &ProcessReport| format!("{} {}", report.process_name(), report.pid());
     (Grouping::Processes, reports.iter().map(process).collect())
-}
-
-fn groups(names: Vec<String>) -> Vec<Group> {
-    let mut known: HashMap<String, usize> = HashMap::new();
-    let mut groups: Vec<Group> = Vec::new();
-    for (member, name) in names.into_iter().enumerate() {
-        let place = *known.entry(name.clone()).or_insert(groups.len());
-        if place == groups.len() {
-            groups.push(Group {
-                name,
-                members: Vec::new(),
-                peak: 0.0,
-                peak_time: f64::NAN,
-                mean: f64::NAN,
-                at_peak: 0.0,
-                growth: f64::NAN,
-            });
-        }
-        groups[place].members.push(member);
-    }
-    groups
-}
-
-/// The group of each process.
-fn places(groups: &[Group], processes: usize) -> Vec<usize> {
-    let mut places = vec![0; processes];
-    for (place, group) in groups.iter().enumerate() {
-        group
-            .members
-            .iter()
-            .for_each(|member| places[*member] = place);
-    }
-    places
 }
 
 fn kills(reports: &[ProcessReport]) -> Vec<(f64, String)> {
@@ -227,7 +161,20 @@ fn dated_points(process: &Process) -> impl Iterator<Item = &Point> {
     points.filter(|point| !point.t.is_nan())
 }
 
-/// The sizes of one process, and its end. `end` is the highest time of all processes.
+/// The sizes and the ends of all processes in the order of time. `end` is the highest time.
+fn events(reports: &[ProcessReport], end: f64) -> Vec<Event> {
+    let mut events = Vec::new();
+    for (member, report) in reports.iter().enumerate() {
+        add_events(&mut events, member, report, end);
+    }
+    // At one moment the sizes come before the ends, so that a last size counts.
+    events.sort_by(|a, b| {
+        a.t.total_cmp(&b.t)
+            .then(a.bytes.is_none().cmp(&b.bytes.is_none()))
+    });
+    events
+}
+
 fn add_events(events: &mut Vec<Event>, member: usize, report: &ProcessReport, end: f64) {
     let process = &report.process;
     let mut points: Vec<&Point> = dated_points(process).collect();
@@ -236,183 +183,144 @@ fn add_events(events: &mut Vec<Event>, member: usize, report: &ProcessReport, en
     let has_exited = process.has_exited || report.is_killed();
     let (mut shared, mut pause) = (0.0, MIN_TAIL_SECONDS);
     for (i, point) in points.iter().enumerate() {
-        let rss = point.sizes[Size::Rss];
-        if !point.sizes[Size::Pss].is_nan() {
-            shared = rss - point.sizes[Size::Pss];
+        let (t, rss, pss) = (point.t, point.sizes[Size::Rss], point.sizes[Size::Pss]);
+        if !pss.is_nan() {
+            shared = rss - pss;
         }
-        let next = points.get(i + 1);
-        let is_last = next.is_none();
-        let ends_in_chain =
-            next.is_some_and(|next| is_chain && next.order.epoch != point.order.epoch);
-        events.push(Event {
-            t: point.t,
-            member,
-            bytes: (rss - shared).max(0.0),
-            is_end: false,
-        });
-        if let Some(next) = next.filter(|_| !ends_in_chain) {
-            pause = f64::max(pause, next.t - point.t);
-        }
-        let tail = match is_last && !has_exited && !is_chain {
-            true => pause,
-            false => 0.0,
+        let bytes = Some((rss - shared).max(0.0));
+        events.push(Event { t, member, bytes });
+        let ends_at = match points.get(i + 1) {
+            Some(next) if is_chain && next.order.epoch != point.order.epoch => Some(t),
+            Some(next) => {
+                pause = f64::max(pause, next.t - t);
+                None
+            }
+            None if has_exited || is_chain => Some(t),
+            None => Some(t + pause).filter(|ends_at| *ends_at < end),
         };
-        let runs_on = is_last && tail > 0.0 && point.t + tail >= end;
-        if ends_in_chain || is_last && !runs_on {
-            events.push(Event {
-                t: point.t + tail,
-                member,
-                bytes: 0.0,
-                is_end: true,
-            });
-        }
+        events.extend(ends_at.map(|t| Event {
+            t,
+            member,
+            bytes: None,
+        }));
     }
 }
 
-/// The highest and the mean of a sum.
-#[derive(Clone)]
-struct Sum {
+/// A sum over time.
+#[derive(Clone, Default)]
+struct Curve {
     now: f64,
     running: usize,
-    peak: f64,
-    peak_time: f64,
-    /// Bytes times seconds, and the seconds in which a process ran.
-    area: f64,
-    seconds: f64,
-    since: f64,
+    levels: Vec<Level>,
 }
 
-impl Sum {
-    fn new(start: f64) -> Sum {
-        Sum {
-            now: 0.0,
+/// The sum from one step of the sweep on, and how many of its processes run.
+#[derive(Clone)]
+struct Level {
+    step: usize,
+    t: f64,
+    bytes: f64,
+    running: usize,
+}
+
+/// The sum of all processes, and those of the groups: one sweep over the events. `None` without an event.
+fn curves(events: &[Event], group_of: &[usize], groups: usize) -> Option<(Curve, Vec<Curve>)> {
+    // The last curve is that of all.
+    let mut curves = vec![Curve::default(); groups + 1];
+    let mut sizes = vec![None; group_of.len()];
+    let mut changed = Vec::new();
+    for (step, event) in events.iter().enumerate() {
+        let old = std::mem::replace(&mut sizes[event.member], event.bytes);
+        for place in [group_of[event.member], groups] {
+            curves[place].change(old, event.bytes);
+            changed.push(place);
+        }
+        let next = events.get(step + 1);
+        if next.is_none_or(|next| next.t > event.t || next.bytes.is_none()) {
+            changed
+                .drain(..)
+                .for_each(|place| curves[place].add_level(step, event.t));
+        }
+    }
+    let all = curves.pop().filter(|all| !all.levels.is_empty())?;
+    Some((all, curves))
+}
+
+impl Curve {
+    fn change(&mut self, old: Option<f64>, new: Option<f64>) {
+        self.now = (self.now + new.unwrap_or(0.0) - old.unwrap_or(0.0)).max(0.0);
+        self.running = self.running + usize::from(new.is_some()) - usize::from(old.is_some());
+    }
+
+    fn add_level(&mut self, step: usize, t: f64) {
+        let (bytes, running) = (self.now, self.running);
+        self.levels.push(Level {
+            step,
+            t,
+            bytes,
+            running,
+        });
+    }
+
+    /// The first of the highest levels.
+    fn peak(&self) -> Level {
+        const NONE: Level = Level {
+            step: 0,
+            t: f64::NAN,
+            bytes: 0.0,
             running: 0,
-            peak: 0.0,
-            peak_time: start,
-            area: 0.0,
-            seconds: 0.0,
-            since: start,
+        };
+        let higher = |a: Level, b: &Level| {
+            if a.t.is_nan() || b.bytes > a.bytes {
+                b.clone()
+            } else {
+                a
+            }
+        };
+        self.levels.iter().fold(NONE, higher)
+    }
+
+    /// The levels with the time until each holds.
+    fn spans(&self, end: f64) -> impl Iterator<Item = (&Level, f64)> {
+        let until = self.levels.iter().skip(1).map(|next| next.t).chain([end]);
+        self.levels.iter().zip(until)
+    }
+
+    /// The mean while a process runs.
+    fn mean(&self, end: f64) -> f64 {
+        let running = self.spans(end).filter(|(level, _)| level.running > 0);
+        let (area, seconds) = running.fold((0.0, 0.0), |(area, seconds), (level, until)| {
+            let length = until - level.t;
+            (area + level.bytes * length, seconds + length)
+        });
+        if seconds > 0.0 {
+            area / seconds
+        } else {
+            self.peak().bytes
         }
     }
 
-    fn advance(&mut self, t: f64) {
-        if self.running > 0 {
-            self.area += self.now * (t - self.since);
-            self.seconds += t - self.since;
-        }
-        self.since = t;
+    /// The sum after a step.
+    fn at(&self, step: usize) -> f64 {
+        let count = self.levels.partition_point(|level| level.step <= step);
+        self.levels[..count].last().map_or(0.0, |level| level.bytes)
     }
 
-    fn note_peak(&mut self, t: f64) {
-        if self.now > self.peak {
-            (self.peak, self.peak_time) = (self.now, t);
-        }
-    }
-
-    fn mean(&self) -> f64 {
-        match self.seconds > 0.0 {
-            true => self.area / self.seconds,
-            false => self.peak,
-        }
-    }
-}
-
-/// Applies the events in the order of their time.
-struct Sweep<'a> {
-    group_of: &'a [usize],
-    /// The size of each process that runs.
-    sizes: Vec<Option<f64>>,
-    found: Vec<Sum>,
-    all: Sum,
-    /// Groups that changed since the last check for peaks.
-    changed: Vec<usize>,
-}
-
-impl<'a> Sweep<'a> {
-    fn new(processes: usize, group_of: &'a [usize], groups: usize, start: f64) -> Sweep<'a> {
-        Sweep {
-            group_of,
-            sizes: vec![None; processes],
-            found: vec![Sum::new(start); groups],
-            all: Sum::new(start),
-            changed: Vec::new(),
-        }
-    }
-
-    fn apply(&mut self, event: &Event) {
-        let place = self.group_of[event.member];
-        let new = (!event.is_end).then_some(event.bytes);
-        let old = std::mem::replace(&mut self.sizes[event.member], new);
-        for sum in [&mut self.found[place], &mut self.all] {
-            sum.advance(event.t);
-            sum.now = (sum.now + new.unwrap_or(0.0) - old.unwrap_or(0.0)).max(0.0);
-            sum.running = sum.running + usize::from(new.is_some()) - usize::from(old.is_some());
-        }
-        self.changed.push(place);
-    }
-
-    fn note_peaks(&mut self, t: f64) {
-        for place in self.changed.drain(..) {
-            self.found[place].note_peak(t);
-        }
-        self.all.note_peak(t);
-    }
-
-    fn finish(&mut self, end: f64) {
-        self.found.iter_mut().for_each(|sum| sum.advance(end));
-        self.all.advance(end);
-    }
-
-    fn total(&self) -> f64 {
-        self.all.now
-    }
-
-    fn parts(&self) -> Vec<f64> {
-        self.found.iter().map(|sum| sum.now).collect()
-    }
-}
-
-/// Finds the event with the highest total in each part of the time.
-struct Highest {
-    start: f64,
-    width: f64,
-    /// Event and total of each part.
-    best: Vec<Option<(usize, f64)>>,
-    peak: f64,
-    peak_event: usize,
-}
-
-impl Highest {
-    fn new(start: f64, end: f64) -> Highest {
-        Highest {
-            start,
-            width: f64::max((end - start) / MOMENTS as f64, 1e-9),
-            best: vec![None; MOMENTS],
-            peak: f64::NEG_INFINITY,
-            peak_event: 0,
-        }
-    }
-
-    /// The total after this event holds from `t` until another time.
-    fn note(&mut self, event: usize, t: f64, until: f64, total: f64) {
-        if total > self.peak {
-            (self.peak, self.peak_event) = (total, event);
-        }
-        let place = |t: f64| (((t - self.start) / self.width) as usize).min(MOMENTS - 1);
-        for part in &mut self.best[place(t)..=place(until)] {
-            if part.is_none_or(|(_, before)| total > before) {
-                *part = Some((event, total));
+    /// The start of each part of the time, with the highest level in it. None if the time has no length.
+    fn highest_of_parts(&self, end: f64) -> impl Iterator<Item = (f64, &Level)> {
+        let start = self.levels[0].t;
+        let width = (end - start) / MOMENTS as f64;
+        let place = |t: f64| (((t - start) / width) as usize).min(MOMENTS - 1);
+        let mut highest: Vec<Option<&Level>> = vec![None; MOMENTS];
+        for (level, until) in self.spans(end).filter(|_| width > 0.0) {
+            for part in &mut highest[place(level.t)..=place(until)] {
+                *part = part
+                    .filter(|before| before.bytes >= level.bytes)
+                    .or(Some(level));
             }
         }
-    }
-
-    /// The event of each part with the part's time, in ascending order of the events.
-    fn moments(&self) -> Vec<(usize, f64)> {
-        let parts = self.best.iter().enumerate();
-        let time = |part: usize| self.start + part as f64 * self.width;
-        parts
-            .filter_map(|(part, best)| Some((best.as_ref()?.0, time(part))))
-            .collect()
+        let parts = highest.into_iter().enumerate();
+        parts.filter_map(move |(part, level)| Some((start + part as f64 * width, level?)))
     }
 }
 

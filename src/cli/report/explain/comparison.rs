@@ -1,64 +1,62 @@
 //! The comparison of two runs in one sentence.
 
+use crate::report::analyse::stats::Change;
 use crate::report::analyse::{Comparison, Whole};
-use crate::report::units::{signed_size, time_unit, GB, MB};
+use crate::report::units::{range, signed_size, time_unit, Amount};
 
-/// `after: peak 31 % lower (1,885 instead of 2,733 MB), CPU time 5 % lower (61.0 instead of 64.2 s), no
-/// growth in either`
+/// `after: peak 31 % lower (1885.0 instead of 2733.0 MB), CPU time 5 % lower (61.0 instead of 64.2 s), no
+/// growth in either; site-1 TR changed most: -40 %, ±1 % at stage send`
 pub fn comparison(compared: &Comparison) -> String {
-    let pair = &compared.whole;
-    let (before, after) = match (&pair.before, &pair.after) {
-        (Some(before), Some(after)) => (before, after),
-        (None, None) => return "neither run has a marker".to_owned(),
-        (None, _) => return "the run before has no marker".to_owned(),
-        (_, None) => return "the run after has no marker".to_owned(),
+    let (before, after) = match &compared.whole {
+        [Some(before), Some(after)] => (before, after),
+        [None, None] => return "neither run has a marker".to_owned(),
+        [None, _] => return "the run before has no marker".to_owned(),
+        [_, None] => return "the run after has no marker".to_owned(),
     };
+    let sizes = |low, high| range(low, "instead of", high, Amount::Size);
+    let all = [
+        changed("peak", before.sum.peak, after.sum.peak, sizes),
+        changed(
+            "CPU time",
+            before.sum.cpu_seconds,
+            after.sum.cpu_seconds,
+            seconds,
+        ),
+        Some(growth(before, after)),
+    ];
     let mut text = format!(
-        "after: {}{}, {}",
-        peak(before.peak, after.peak),
-        cpu(before.cpu_seconds, after.cpu_seconds),
-        growth(before, after)
+        "after: {}",
+        all.into_iter().flatten().collect::<Vec<_>>().join(", ")
     );
     if before.rounds != after.rounds {
         text += &format!(" ({} rounds before, {} after)", before.rounds, after.rounds);
     }
+    if let Some((name, stage, change)) = compared.most_changed() {
+        text += &format!("; {name} changed most: {change} at stage {stage}");
+    }
     text
 }
 
-fn peak(before: f64, after: f64) -> String {
-    let (old, new, unit) = in_one_unit(before, after);
-    changed("peak", percent(before, after), &old, &new, unit)
-}
-
-/// Empty if it is unknown.
-fn cpu(before: f64, after: f64) -> String {
-    if before.is_nan() || after.is_nan() || before <= 0.0 {
-        return String::new();
-    }
-    let (length, unit) = time_unit(before.max(after));
-    let decimals = if before.max(after) / length < 10.0 {
-        2
-    } else {
-        1
+/// `peak 31 % lower (1885.0 instead of 2733.0 MB)`; `None` if a value is unknown.
+fn changed(name: &str, before: f64, after: f64, values: fn(f64, f64) -> String) -> Option<String> {
+    let percent = Change::of_values(before, after)?.percent();
+    let way = match percent.abs() < 0.5 {
+        true => return Some(format!("the same {name}")),
+        false if percent < 0.0 => "lower",
+        false => "higher",
     };
-    let text = |seconds: f64| grouped(&format!("{:.decimals$}", seconds / length));
-    let (old, new) = (text(before), text(after));
-    let changed = changed("CPU time", percent(before, after), &old, &new, unit);
-    format!(", {changed}")
+    let (percent, values) = (percent.abs(), values(after, before));
+    Some(format!("{name} {percent:.0} % {way} ({values})"))
 }
 
-fn changed(name: &str, share: f64, old: &str, new: &str, unit: &str) -> String {
-    if share.abs() < 0.5 {
-        return format!("the same {name} ({new} {unit})");
-    }
-    let way = if share < 0.0 { "lower" } else { "higher" };
-    let share = share.abs();
-    format!("{name} {share:.0} % {way} ({new} instead of {old} {unit})")
-}
-
-/// The change in per cent of the value before.
-pub fn percent(before: f64, after: f64) -> f64 {
-    100.0 * (after - before) / before
+/// `61.0 instead of 64.2 s`
+fn seconds(after: f64, before: f64) -> String {
+    let (length, unit) = time_unit(before.max(after));
+    format!(
+        "{:.1} instead of {:.1} {unit}",
+        after / length,
+        before / length
+    )
 }
 
 fn growth(before: &Whole, after: &Whole) -> String {
@@ -85,45 +83,23 @@ fn growth(before: &Whole, after: &Whole) -> String {
     }
 }
 
-/// Both sizes as text in the unit that fits the larger one: `2,733`, `1,885`, `MB`.
-fn in_one_unit(a: f64, b: f64) -> (String, String, &'static str) {
-    let (unit, name, decimals) = match a.max(b) {
-        largest if largest >= 100.0 * GB => (GB, "GB", 0),
-        largest if largest >= 10.0 * GB => (GB, "GB", 1),
-        largest if largest >= 100.0 * MB => (MB, "MB", 0),
-        _ => (MB, "MB", 1),
-    };
-    let text = |bytes: f64| grouped(&format!("{:.decimals$}", bytes / unit));
-    (text(a), text(b), name)
-}
-
-/// `2,733.5` for `2733.5`
-fn grouped(number: &str) -> String {
-    let whole = number.split('.').next().unwrap_or(number).len();
-    let mut out = String::new();
-    for (i, c) in number.chars().enumerate() {
-        if i > 0 && i < whole && (whole - i).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(c);
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::analyse::Pair;
+    use crate::report::analyse::Sum;
     use crate::report::model::Unit;
+    use crate::report::units::MB;
 
     fn run(peak: f64, growing: &[f64]) -> Option<Whole> {
         let growing = growing
             .iter()
             .map(|mb| ("site-1 TR".to_owned(), mb * MB, Unit::Round));
         Some(Whole {
-            peak: peak * MB,
-            mean: 0.0,
-            cpu_seconds: f64::NAN,
+            sum: Sum {
+                peak: peak * MB,
+                mean: 0.0,
+                cpu_seconds: f64::NAN,
+            },
             rounds: 40,
             growing: growing.collect(),
             judged: 1,
@@ -132,9 +108,8 @@ mod tests {
     }
 
     fn sentence(before: Option<Whole>, after: Option<Whole>) -> String {
-        let whole = Pair { before, after };
         comparison(&Comparison {
-            whole,
+            whole: [before, after],
             sites: Vec::new(),
         })
     }
@@ -143,7 +118,7 @@ mod tests {
     fn the_sentence_names_peak_and_growth_of_both_runs() {
         assert_eq!(
             sentence(run(2733.0, &[]), run(1885.0, &[])),
-            "after: peak 31 % lower (1,885 instead of 2,733 MB), no growth in either"
+            "after: peak 31 % lower (1885.0 instead of 2733.0 MB), no growth in either"
         );
         assert_eq!(
             sentence(run(50.0, &[]), run(75.0, &[2.0, 3.0])),
@@ -156,18 +131,18 @@ mod tests {
         });
         assert_eq!(
             sentence(run(50.0, &[]), undecided),
-            "after: the same peak (50.0 MB), no certain growth in either"
+            "after: the same peak, no certain growth in either"
         );
         assert_eq!(sentence(run(1.0, &[]), None), "the run after has no marker");
         let busy = |seconds| {
-            run(50.0, &[]).map(|run| Whole {
-                cpu_seconds: seconds,
-                ..run
+            run(50.0, &[]).map(|mut run| {
+                run.sum.cpu_seconds = seconds;
+                run
             })
         };
         assert_eq!(
             sentence(busy(64.2), busy(61.0)),
-            "after: the same peak (50.0 MB), CPU time 5 % lower (61.0 instead of 64.2 s), \
+            "after: the same peak, CPU time 5 % lower (61.0 instead of 64.2 s), \
              no growth in either"
         );
     }

@@ -19,7 +19,7 @@ use super::calendar::time_of_day;
 use super::model::{Point, Process};
 use super::units::{duration, printable, size};
 
-pub use comparison::{comparison, percent};
+pub use comparison::comparison;
 pub use phrases::{live_suffix, rate_per};
 pub use together::together;
 
@@ -176,7 +176,7 @@ fn place_of_marker(time: Option<String>, stage: &str, point: &Point) -> String {
 }
 
 /// The first names, and the number of the others.
-fn listed(names: &[String]) -> Option<String> {
+pub fn listed(names: &[String]) -> Option<String> {
     /// More names are counted.
     const MAX_NAMED: usize = 3;
     let named = names.iter().take(MAX_NAMED).cloned();

@@ -1,95 +1,101 @@
 //! Shows the comparison of two runs: a table on a terminal, or JSON.
 
-use comfy_table::Table;
 use serde_json::{json, Value};
 
-use super::{ListLength, DETAILED_PROCESSES};
-use crate::output::{align_right, fill, render, table, terminal_width};
-use crate::report::analyse::stats::{Interval, Slope};
+use super::{lines, narrow, ListLength, DETAILED_PROCESSES};
+use crate::output::table;
+use crate::report::analyse::stats::{Change, Interval, Slope};
 use crate::report::analyse::{
-    Comparison, Pair, ProcessComparison, SiteComparison, SiteSum, StageSizes,
+    Comparison, Pair, ProcessComparison, SiteComparison, StageComparison, StageSizes, Sum, Verdict,
 };
-use crate::report::explain::{self, percent};
-use crate::report::model::Unit;
+use crate::report::explain::{self, listed};
 use crate::report::units::{or_dash, printable, signed_size, size, time_unit};
 
 const JSON_VERSION: u32 = 1;
 
+/// The sentence, a table of the sites and processes that changed, and the names of those that did not.
 pub fn print(compared: &Comparison, length: ListLength) -> String {
-    let width = terminal_width().map_or(usize::MAX, usize::from);
-    let sentence = printable(&explain::comparison(compared));
-    let mut text = fill(sentence.split(' '), width).join("\n") + "\n\n";
-    text += &sites(&compared.sites);
-    let (detailed, more) = length.split(&compared.sites, DETAILED_PROCESSES);
-    for site in detailed {
-        for process in &site.processes {
-            text += &format!("\n{}\n", heading(site, process));
-            text += &stages(process);
-        }
+    let (mut sites, mut equal): (Vec<(&SiteComparison, Vec<&ProcessComparison>)>, _) =
+        (Vec::new(), Vec::new());
+    for site in &compared.sites {
+        let is_shown = |process: &&ProcessComparison| {
+            matches!(length, ListLength::Full) || !process.is_equal()
+        };
+        let (shown, hidden): (Vec<_>, Vec<_>) = site.processes.iter().partition(is_shown);
+        equal.extend(
+            hidden
+                .iter()
+                .map(|process| printable(&format!("{} {}", site.site, process.name))),
+        );
+        sites.extend((!shown.is_empty()).then_some((site, shown)));
+    }
+    let (detailed, more) = length.split(&sites, DETAILED_PROCESSES);
+    let mut text = lines(&printable(&explain::comparison(compared)), "", "");
+    if !detailed.is_empty() {
+        text += &format!("\n{}", changes(detailed));
     }
     if more > 0 {
-        text += &format!("\nStages of {more} more sites: use --all or --json\n");
+        text += &format!("\n{more} more sites changed: use --all or --json\n");
+    }
+    if let Some(names) = listed(&equal) {
+        text += &format!(
+            "\n{}",
+            lines(&format!("No difference beyond noise: {names}."), "", "")
+        );
     }
     text
 }
 
-/// `site-1 TR: retention before, flat after`
-fn heading(site: &SiteComparison, process: &ProcessComparison) -> String {
-    let verdict = |verdict: Option<crate::report::analyse::Verdict>| {
-        verdict.map_or("not there", |verdict| verdict.name())
-    };
-    let Pair { before, after } = &process.verdicts;
-    let name = printable(&format!("{} {}", site.site, process.name));
-    format!(
-        "{name}: {} before, {} after",
-        verdict(*before),
-        verdict(*after)
-    )
-}
-
-fn narrow(mut table: Table) -> String {
-    align_right(&mut table, 2..5);
-    table.column_iter_mut().for_each(|column| {
-        column.set_padding((0, 1));
-    });
-    render(&table)
-}
-
-fn sites(sites: &[SiteComparison]) -> String {
-    let mut table = table(["SITE", "SUM", "BEFORE", "AFTER", "CHANGE"]);
-    for site in sites {
-        let Pair { before, after } = site.sum;
-        type Row = (&'static str, fn(SiteSum) -> f64, fn(f64) -> String);
-        let rows: [Row; 3] = [
-            ("peak", |sum| sum.peak, size),
-            ("mean", |sum| sum.mean, size),
-            ("CPU time", |sum| sum.cpu_seconds, seconds),
-        ];
-        for (i, (name, of, format)) in rows.into_iter().enumerate() {
-            let known = |sum: Option<SiteSum>| sum.map(of).filter(|value| !value.is_nan());
-            let [before, after] = [known(before), known(after)];
-            // Markers of older versions have no CPU time.
-            if i == 2 && before.or(after).is_none() {
-                continue;
+fn changes(sites: &[(&SiteComparison, Vec<&ProcessComparison>)]) -> String {
+    let mut table = table(["SITE OR PROCESS", "FIGURE", "BEFORE", "AFTER", "CHANGE"]);
+    for (site, processes) in sites {
+        let sum = |of: fn(&Sum) -> f64| site.sum.each_ref().map(|sum| sum.as_ref().map(of));
+        table.add_row(values(&site.site, "peak", sum(|sum| sum.peak), size));
+        table.add_row(values("", "mean", sum(|sum| sum.mean), size));
+        // Markers of older versions have no CPU time.
+        let cpu = sum(|sum| sum.cpu_seconds);
+        if cpu.iter().flatten().any(|seconds| !seconds.is_nan()) {
+            table.add_row(values("", "CPU time", cpu, seconds));
+        }
+        for process in processes {
+            let name = format!("{} {}", site.site, process.name);
+            let verdict = |verdict: Verdict| verdict.name().to_owned();
+            table.add_row(row(&name, "verdict", process.verdicts, verdict, None));
+            for stage in &process.stages {
+                stage_rows(stage).into_iter().for_each(|cells| {
+                    table.add_row(cells);
+                });
             }
-            let site = if i == 0 {
-                printable(&site.site)
-            } else {
-                String::new()
-            };
-            let change = or_dash(before.zip(after), |(b, a)| {
-                format!("{:+.1} %", percent(b, a))
-            });
-            table.add_row([
-                site,
-                name.to_owned(),
-                or_dash(before, format),
-                or_dash(after, format),
-                change,
-            ]);
         }
     }
-    narrow(table)
+    narrow(table, 2..5)
+}
+
+type Row = [String; 5];
+
+fn row<T>(
+    name: &str,
+    figure: &str,
+    [before, after]: Pair<T>,
+    format: impl Fn(T) -> String,
+    change: Option<Change>,
+) -> Row {
+    [
+        printable(name),
+        printable(figure),
+        or_dash(before, &format),
+        or_dash(after, &format),
+        change.map_or(String::new(), |change| change.to_string()),
+    ]
+}
+
+/// Two values without intervals.
+fn values(name: &str, figure: &str, pair: Pair<f64>, format: fn(f64) -> String) -> Row {
+    let pair = pair.map(|value| value.filter(|value| !value.is_nan()));
+    let change = pair[0]
+        .zip(pair[1])
+        .and_then(|(before, after)| Change::of_values(before, after));
+    row(name, figure, pair, format, change)
 }
 
 /// `64.2 s`, `12.5 min`
@@ -98,78 +104,41 @@ fn seconds(seconds: f64) -> String {
     format!("{:.1} {unit}", seconds / length)
 }
 
-fn stages(process: &ProcessComparison) -> String {
-    let mut table = table([
-        "  STAGE",
-        "RSS",
-        "BEFORE (95 %)",
-        "AFTER (95 %)",
-        "CHANGE (95 %)",
-    ]);
-    for stage in &process.stages {
-        let Pair { before, after } = &stage.sizes;
-        let (before, after) = (before.as_ref(), after.as_ref());
-        let cell = |of: fn(&StageSizes) -> String| [before, after].map(|side| or_dash(side, of));
-        let both = before.zip(after);
-        let unit = both
-            .or(before.zip(before))
-            .or(after.zip(after))
-            .map_or(Unit::Round, |(_, b)| b.unit);
-        let rows = [
-            (
-                "mean".to_owned(),
-                cell(|s| interval(&s.mean)),
-                or_dash(both, |(b, a)| change(&b.mean, &a.mean)),
-            ),
-            (
-                "peak".to_owned(),
-                cell(|s| size(s.peak)),
-                or_dash(both, |(b, a)| format!("{:+.1} %", percent(b.peak, a.peak))),
-            ),
-            (
-                format!("per {unit}"),
-                cell(|s| or_dash(s.growth.as_ref(), growth)),
-                String::new(),
-            ),
-        ];
-        for (i, (name, [before, after], change)) in rows.into_iter().enumerate() {
-            let stage = if i == 0 {
-                format!("  {}", printable(&stage.stage))
-            } else {
-                String::new()
-            };
-            table.add_row([stage, name, before, after, change]);
-        }
-    }
-    narrow(table)
+fn stage_rows(stage: &StageComparison) -> [Row; 3] {
+    let name = &stage.stage;
+    let sizes = || stage.sizes.each_ref().map(Option::as_ref);
+    let peaks = sizes().map(|sizes| sizes.map(|sizes| sizes.peak));
+    let unit = sizes()
+        .iter()
+        .flatten()
+        .last()
+        .map_or("round", |sizes| sizes.unit.name());
+    let growths = sizes().map(|sizes| sizes?.growth.as_ref());
+    [
+        row(
+            "",
+            &format!("{name} mean"),
+            sizes(),
+            |sizes| interval(&sizes.mean),
+            stage.change(),
+        ),
+        values("", &format!("{name} peak"), peaks, size),
+        row("", &format!("{name} per {unit}"), growths, growth, None),
+    ]
 }
 
 /// `733.1 MB ±2.10 MB`
 fn interval(mean: &Interval) -> String {
     match mean.low.is_nan() {
         true => size(mean.value),
-        false => format!(
-            "{} \u{b1}{}",
-            size(mean.value),
-            size(mean.high - mean.value)
-        ),
+        false => format!("{} ±{}", size(mean.value), size(mean.high - mean.value)),
     }
 }
 
 /// `+2.00 MB ±0.10 MB`
 fn growth(slope: &Slope) -> String {
     let half = (slope.high - slope.low) / 2.0;
-    format!("{} \u{b1}{}", signed_size(slope.per_x), size(half))
-}
-
-/// `-16.5 % ±0.6`: the difference of the means, in per cent of the mean before.
-fn change(before: &Interval, after: &Interval) -> String {
-    let change = format!("{:+.1} %", percent(before.value, after.value));
-    let half = f64::hypot(before.high - before.value, after.high - after.value);
-    match half.is_nan() {
-        true => change,
-        false => format!("{change} \u{b1}{:.1}", 100.0 * half / before.value),
-    }
+    format!("{} ±{}", signed_size(slope.per_x), size(half))
 }
 
 /// The comparison with sizes in bytes, and null for unknown values.
@@ -178,9 +147,9 @@ pub fn json(compared: &Comparison) -> Value {
     json!({
         "version": JSON_VERSION,
         "sentence": explain::comparison(compared),
-        "peak_bytes": pair(&compared.whole, |run| json!(run.peak)),
-        "mean_bytes": pair(&compared.whole, |run| json!(run.mean)),
-        "cpu_seconds": pair(&compared.whole, |run| json!(run.cpu_seconds)),
+        "peak_bytes": pair(&compared.whole, |run| json!(run.sum.peak)),
+        "mean_bytes": pair(&compared.whole, |run| json!(run.sum.mean)),
+        "cpu_seconds": pair(&compared.whole, |run| json!(run.sum.cpu_seconds)),
         "rounds": pair(&compared.whole, |run| json!(run.rounds)),
         "growing": pair(&compared.whole, |run| json!(run.growing.iter().map(|(name, ..)| name).collect::<Vec<_>>())),
         "sites": sites,
@@ -189,7 +158,7 @@ pub fn json(compared: &Comparison) -> Value {
 
 fn site(site: &SiteComparison) -> Value {
     let process = |process: &ProcessComparison| {
-        let stage = |stage: &crate::report::analyse::StageComparison| json!({ "stage": stage.stage, "sizes": pair(&stage.sizes, stage_sizes) });
+        let stage = |stage: &StageComparison| json!({ "stage": stage.stage, "sizes": pair(&stage.sizes, stage_sizes) });
         json!({
             "proc": process.name,
             "verdict": pair(&process.verdicts, |verdict| json!(verdict.name())),
@@ -218,6 +187,6 @@ fn stage_sizes(sizes: &StageSizes) -> Value {
     })
 }
 
-fn pair<T>(pair: &Pair<T>, of: impl Fn(&T) -> Value) -> Value {
-    json!({ "before": pair.before.as_ref().map(&of), "after": pair.after.as_ref().map(&of) })
+fn pair<T>([before, after]: &Pair<T>, of: impl Fn(&T) -> Value) -> Value {
+    json!({ "before": before.as_ref().map(&of), "after": after.as_ref().map(&of) })
 }

@@ -11,6 +11,12 @@ pub mod prometheus;
 pub mod request;
 pub mod write;
 
+use std::ops::Range;
+
+use comfy_table::Table;
+
+use crate::output::{align_right, fill, render, terminal_width};
+
 /// Rows of the overview on a terminal.
 const OVERVIEW_ROWS: usize = 40;
 /// Processes shown with their stages on a terminal.
@@ -36,4 +42,21 @@ impl ListLength {
         };
         (&list[..shown], list.len() - shown)
     }
+}
+
+/// One space between columns, to fit into 80 columns. Numbers are aligned to the right.
+pub fn narrow(mut table: Table, numbers: Range<usize>) -> String {
+    align_right(&mut table, numbers);
+    table.column_iter_mut().for_each(|column| {
+        column.set_padding((0, 1));
+    });
+    render(&table)
+}
+
+/// Wraps at the width of the terminal. In a pipe the text stays one line, which is easier to search.
+pub fn lines(text: &str, first: &str, later: &str) -> String {
+    let width = terminal_width().map_or(usize::MAX, usize::from);
+    let room = width.saturating_sub(later.len().max(first.len())).max(20);
+    let joint = format!("\n{later}");
+    format!("{first}{}\n", fill(text.split(' '), room).join(&joint))
 }

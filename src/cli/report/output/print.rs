@@ -1,11 +1,7 @@
 //! Prints the report on a terminal, or as text for a pipe.
 
-use std::ops::Range;
-
-use comfy_table::Table;
-
-use super::{request, ListLength, DETAILED_PROCESSES, OVERVIEW_ROWS};
-use crate::output::{align_right, fill, indented, render, table, table_of_stacks, terminal_width};
+use super::{lines, narrow, request, ListLength, DETAILED_PROCESSES, OVERVIEW_ROWS};
+use crate::output::{indented, table, table_of_stacks, terminal_width};
 use crate::report::analyse::stats::Slope;
 use crate::report::analyse::{count_verdicts, ProcessReport, Request, Verdict, KILLED};
 use crate::report::explain::{self, observed_time};
@@ -70,15 +66,6 @@ fn overview(reports: &[ProcessReport]) -> String {
     narrow(table, 3..7)
 }
 
-/// One space between columns, to fit into 80 columns. Numbers are aligned to the right.
-fn narrow(mut table: Table, numbers: Range<usize>) -> String {
-    align_right(&mut table, numbers);
-    table.column_iter_mut().for_each(|column| {
-        column.set_padding((0, 1));
-    });
-    render(&table)
-}
-
 fn process(report: &ProcessReport) -> String {
     let process = &report.process;
     let mut facts = vec![printable(&report.full_name())];
@@ -116,14 +103,6 @@ fn growing_site(report: &ProcessReport, width: Option<usize>) -> String {
     let history = &report.process.allocation_sites;
     let line = sites::explanation(history, report.finding.verdict);
     line.map_or(String::new(), |line| indented(&format!("  {line}"), width))
-}
-
-/// Wraps at the width of the terminal. In a pipe the text stays one line, which is easier to search.
-fn lines(text: &str, first: &str, later: &str) -> String {
-    let width = terminal_width().map_or(usize::MAX, usize::from);
-    let room = width.saturating_sub(later.len().max(first.len())).max(20);
-    let joint = format!("\n{later}");
-    format!("{first}{}\n", fill(text.split(' '), room).join(&joint))
 }
 
 fn stages(report: &ProcessReport) -> String {

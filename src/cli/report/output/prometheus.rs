@@ -11,68 +11,63 @@ type Label = (&'static str, String);
 /// One series of a gauge: a label beside those of the process, and the value.
 type Sample = (Option<Label>, f64);
 
-struct Gauge {
-    name: &'static str,
-    help: &'static str,
-    samples: fn(&ProcessReport) -> Vec<Sample>,
-}
+/// Name, help and series.
+type Gauge = (
+    &'static str,
+    &'static str,
+    fn(&ProcessReport) -> Vec<Sample>,
+);
 
 const GAUGES: [Gauge; 11] = [
-    Gauge {
-        name: "flarena_last_rss_bytes",
-        help: "RSS at the last marker.",
-        samples: |r| one(r.last_rss),
-    },
-    Gauge {
-        name: "flarena_peak_rss_bytes",
-        help: "Highest RSS seen.",
-        samples: |r| one(r.process.peak_rss),
-    },
-    Gauge {
-        name: "flarena_typical_live_bytes",
-        help: "Median of the bytes allocated with malloc and not freed, after the warm-up.",
-        samples: |r| one(r.finding.typical[Size::Live]),
-    },
-    Gauge {
-        name: "flarena_typical_retained_bytes",
-        help: "Median of the resident free bytes that the allocator kept, after the warm-up.",
-        samples: |r| one(r.finding.typical.kept_free()),
-    },
-    Gauge {
-        name: "flarena_cgroup_limit_bytes",
-        help: "Memory limit of the cgroup.",
-        samples: |r| one(r.process.cgroup_limit),
-    },
-    Gauge {
-        name: "flarena_limit_reached_seconds",
-        help: "Seconds until the memory limit is reached, for a process that grows.",
-        samples: |r| one(r.time_to_limit.as_ref().map_or(f64::NAN, |t| t.seconds)),
-    },
-    Gauge {
-        name: "flarena_last_marker_time_seconds",
-        help: "Unix time of the last marker. It does not change after the process ends.",
-        samples: |r| one(r.process.last_time()),
-    },
-    Gauge {
-        name: "flarena_rounds",
-        help: "Number of rounds seen.",
-        samples: |r| one(r.finding.rounds as f64),
-    },
-    Gauge {
-        name: "flarena_growth_bytes_per_round",
-        help: "Growth per round of a process that grows, else 0.",
-        samples: |r| one(r.growth().map_or(0.0, |slope| slope.per_x)),
-    },
-    Gauge {
-        name: "flarena_verdict",
-        help: "1 for the verdict on the process, 0 for the others.",
-        samples: verdicts,
-    },
-    Gauge {
-        name: "flarena_stage_peak_rss_bytes",
-        help: "Highest RSS at a stage.",
-        samples: stages,
-    },
+    ("flarena_last_rss_bytes", "RSS at the last marker.", |r| {
+        one(r.last_rss)
+    }),
+    ("flarena_peak_rss_bytes", "Highest RSS seen.", |r| {
+        one(r.process.peak_rss)
+    }),
+    (
+        "flarena_typical_live_bytes",
+        "Median of the bytes allocated with malloc and not freed, after the warm-up.",
+        |r| one(r.finding.typical[Size::Live]),
+    ),
+    (
+        "flarena_typical_retained_bytes",
+        "Median of the resident free bytes that the allocator kept, after the warm-up.",
+        |r| one(r.finding.typical.kept_free()),
+    ),
+    (
+        "flarena_cgroup_limit_bytes",
+        "Memory limit of the cgroup.",
+        |r| one(r.process.cgroup_limit),
+    ),
+    (
+        "flarena_limit_reached_seconds",
+        "Seconds until the memory limit is reached, for a process that grows.",
+        |r| one(r.time_to_limit.as_ref().map_or(f64::NAN, |t| t.seconds)),
+    ),
+    (
+        "flarena_last_marker_time_seconds",
+        "Unix time of the last marker. It does not change after the process ends.",
+        |r| one(r.process.last_time()),
+    ),
+    ("flarena_rounds", "Number of rounds seen.", |r| {
+        one(r.finding.rounds as f64)
+    }),
+    (
+        "flarena_growth_bytes_per_round",
+        "Growth per round of a process that grows, else 0.",
+        |r| one(r.growth().map_or(0.0, |slope| slope.per_x)),
+    ),
+    (
+        "flarena_verdict",
+        "1 for the verdict on the process, 0 for the others.",
+        verdicts,
+    ),
+    (
+        "flarena_stage_peak_rss_bytes",
+        "Highest RSS at a stage.",
+        stages,
+    ),
 ];
 
 pub fn metrics(reports: &[ProcessReport]) -> String {
@@ -80,12 +75,13 @@ pub fn metrics(reports: &[ProcessReport]) -> String {
 }
 
 /// The gauge with all known values; empty if there is none.
-fn lines(gauge: &Gauge, reports: &[ProcessReport]) -> String {
-    let Gauge { name, help, .. } = gauge;
+fn lines((name, help, samples): &Gauge, reports: &[ProcessReport]) -> String {
     let mut text = String::new();
     for report in reports {
-        let samples = (gauge.samples)(report).into_iter();
-        for (label, value) in samples.filter(|(_, value)| !value.is_nan()) {
+        let known = samples(report)
+            .into_iter()
+            .filter(|(_, value)| !value.is_nan());
+        for (label, value) in known {
             let mut labels = process_labels(report);
             labels.extend(label);
             let _ = writeln!(text, "{name}{{{}}} {value}", label_list(&labels));

@@ -5,8 +5,9 @@ use std::borrow::Cow;
 use std::fmt;
 
 use flarena_shared::marker::NAME_MAX_BYTES;
-use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserializer, MapAccess, Visitor};
 use serde::Deserialize;
+use serde_json::value::RawValue;
 
 use super::timestamp::timestamp;
 use crate::report::model::{Sample, Size, NO_NAME};
@@ -36,62 +37,47 @@ pub fn read_prefix(line: &[u8]) -> serde_json::Result<(Object<'_>, usize)> {
     }
 }
 
-/// A JSON value of any type.
-enum Value<'a> {
-    Null,
-    Number(f64),
-    Integer(u64),
-    Text(Cow<'a, str>),
-    /// An object, with the text of its field `message`.
-    Object(Option<Cow<'a, str>>),
-    Other,
-}
+/// The text of a JSON value of any type.
+#[derive(Deserialize)]
+#[serde(transparent)]
+struct Value<'a>(#[serde(borrow)] &'a RawValue);
 
 impl<'a> Value<'a> {
     fn number(&self) -> Option<f64> {
-        match *self {
-            Value::Number(number) => Some(number),
-            Value::Integer(number) => Some(number as f64),
-            Value::Null | Value::Text(_) | Value::Object(_) | Value::Other => None,
-        }
+        let number = self.0.get().parse::<f64>();
+        number.ok().filter(|number| number.is_finite())
     }
 
-    fn integer(&self) -> Option<u64> {
-        match *self {
-            Value::Integer(number) => Some(number),
-            Value::Null | Value::Number(_) | Value::Text(_) | Value::Object(_) | Value::Other => {
-                None
-            }
-        }
+    fn text(&self) -> Option<Cow<'a, str>> {
+        serde_json::from_str::<Text>(self.0.get())
+            .ok()
+            .map(|text| text.0)
     }
 
-    fn text(self) -> Option<Cow<'a, str>> {
-        match self {
-            Value::Text(text) => Some(text),
-            Value::Null
-            | Value::Number(_)
-            | Value::Integer(_)
-            | Value::Object(_)
-            | Value::Other => None,
-        }
-    }
-
-    fn inner_message(self) -> Option<Cow<'a, str>> {
-        match self {
-            Value::Object(message) => message,
-            Value::Null | Value::Number(_) | Value::Integer(_) | Value::Text(_) | Value::Other => {
-                None
-            }
-        }
-    }
-
-    fn name(self) -> Option<Cow<'a, str>> {
+    fn name(&self) -> Option<Cow<'a, str>> {
         let mut text = self.text()?;
         if text.len() > NAME_MAX_BYTES {
             text = Cow::Owned(text[..text.floor_char_boundary(NAME_MAX_BYTES)].to_owned());
         }
         Some(text).filter(|text| !text.is_empty() && text != NO_NAME)
     }
+
+    /// The text of the field `message` of an object.
+    fn inner_message(&self) -> Option<Cow<'a, str>> {
+        let entry = serde_json::from_str::<Entry>(self.0.get()).ok()?;
+        entry.message.text()
+    }
+}
+
+/// A text, borrowed from the line unless it contains escapes.
+#[derive(Deserialize)]
+#[serde(transparent)]
+struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+
+#[derive(Deserialize)]
+struct Entry<'a> {
+    #[serde(borrow)]
+    message: Value<'a>,
 }
 
 /// The fields of an object.
@@ -122,7 +108,7 @@ impl<'a> Fields<'a> {
         })
     }
 
-    fn set(&mut self, key: &str, value: Value<'a>) {
+    fn set(&mut self, key: &str, value: &Value<'a>) {
         let sample = &mut self.sample;
         match key {
             "v" => sample.format_version = value.number().unwrap_or(1.0),
@@ -135,7 +121,7 @@ impl<'a> Fields<'a> {
             "pid" => sample.pid = value.number().filter(is_count).map(|pid| pid as u32),
             "cgroup_oom_kills" => sample.oom_kills = value.number().unwrap_or(f64::NAN),
             "start" => sample.start = value.number().filter(is_count).map(|start| start as u64),
-            "seq" => sample.seq = value.integer(),
+            "seq" => sample.seq = value.0.get().parse().ok(),
             "round" => sample.round = value.number().filter(is_round).map(|round| round as i64),
             "proc" => sample.proc = value.name().unwrap_or(NO_NAME.into()),
             "program" => sample.program = value.name(),
@@ -153,16 +139,16 @@ impl<'a> Fields<'a> {
             // Loguru's JSON.
             "record" => self.message = value.inner_message().or(self.message.take()),
             "asctime" | "time" | "timestamp" => {
-                if let Value::Text(text) = value {
-                    self.message_t = timestamp(text.as_bytes());
-                }
+                self.message_t = value
+                    .text()
+                    .map_or(self.message_t, |text| timestamp(text.as_bytes()));
             }
             // Microseconds, in journald's JSON.
             "__REALTIME_TIMESTAMP" => {
                 let text = value.text();
                 self.message_t = text.and_then(|text| Some(text.parse::<f64>().ok()? / 1e6));
             }
-            _ => self.set_quantity(key, &value),
+            _ => self.set_quantity(key, value),
         }
     }
 
@@ -183,7 +169,7 @@ impl<'a> Fields<'a> {
         };
         match value.number() {
             Some(bytes) if is_size(&bytes) => *slot = bytes,
-            None if matches!(value, Value::Null) => {}
+            None if value.0.get() == "null" => {}
             // Without a limit some kernels report a huge one.
             Some(bytes) if bytes > 0.0 && key == "cgroup_limit_bytes" => {}
             _ => self.invalid = self.invalid.or(Some(field)),
@@ -221,76 +207,9 @@ impl<'de> Visitor<'de> for FieldsVisitor {
 
     fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Fields<'de>, M::Error> {
         let mut fields = Fields::default();
-        while let Some(Key(key)) = map.next_key()? {
-            fields.set(&key, map.next_value()?);
+        while let Some(Text(key)) = map.next_key()? {
+            fields.set(&key, &map.next_value()?);
         }
         Ok(fields)
-    }
-}
-
-/// The name of a field, borrowed from the line unless it contains escapes.
-#[derive(Deserialize)]
-#[serde(transparent)]
-struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
-
-impl<'de> Deserialize<'de> for Value<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(ValueVisitor)
-    }
-}
-
-struct ValueVisitor;
-
-impl<'de> Visitor<'de> for ValueVisitor {
-    type Value = Value<'de>;
-
-    fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        f.write_str("any value")
-    }
-
-    fn visit_unit<E>(self) -> Result<Value<'de>, E> {
-        Ok(Value::Null)
-    }
-
-    fn visit_bool<E>(self, _: bool) -> Result<Value<'de>, E> {
-        Ok(Value::Other)
-    }
-
-    fn visit_u64<E>(self, number: u64) -> Result<Value<'de>, E> {
-        Ok(Value::Integer(number))
-    }
-
-    fn visit_i64<E>(self, number: i64) -> Result<Value<'de>, E> {
-        Ok(Value::Number(number as f64))
-    }
-
-    fn visit_f64<E>(self, number: f64) -> Result<Value<'de>, E> {
-        Ok(Value::Number(number))
-    }
-
-    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Value<'de>, E> {
-        Ok(Value::Text(Cow::Borrowed(text)))
-    }
-
-    fn visit_str<E>(self, text: &str) -> Result<Value<'de>, E> {
-        Ok(Value::Text(Cow::Owned(text.to_owned())))
-    }
-
-    fn visit_seq<S: SeqAccess<'de>>(self, mut seq: S) -> Result<Value<'de>, S::Error> {
-        while seq.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(Value::Other)
-    }
-
-    fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Value<'de>, M::Error> {
-        let mut message = None;
-        while let Some(Key(key)) = map.next_key()? {
-            match &*key {
-                "message" => message = map.next_value::<Value>()?.text(),
-                _ => {
-                    map.next_value::<IgnoredAny>()?;
-                }
-            }
-        }
-        Ok(Value::Object(message))
     }
 }

@@ -1,47 +1,36 @@
 //! Parses the time of a log line, such as `2026-11-20 06:32:46,123`, into seconds since 1970.
 //! A log names no time zone, so times are compared only within one log.
 
-use jiff::civil::Date;
+use jiff::civil::DateTime;
 use jiff::tz::Offset;
+
+const LENGTH: usize = "2026-11-20 06:32:46".len();
 
 /// The first time in the text.
 pub fn timestamp(text: &[u8]) -> Option<f64> {
-    const LENGTH: usize = "2026-11-20 06:32:46".len();
-    text.windows(LENGTH).enumerate().find_map(|(at, window)| {
-        let seconds = whole_seconds(window)?;
-        Some(seconds + fraction(&text[at + LENGTH..]))
-    })
+    (0..text.len().saturating_sub(LENGTH - 1)).find_map(|at| seconds(&text[at..]))
 }
 
-fn whole_seconds(text: &[u8]) -> Option<f64> {
-    let pattern = b"0000-00-00?00:00:00";
-    let matches = |(c, p): (&u8, &u8)| match p {
-        b'0' => c.is_ascii_digit(),
-        b'?' => matches!(c, b' ' | b'T' | b'_'),
-        _ => c == p,
-    };
-    if !text.iter().zip(pattern).all(matches) {
+/// The time at the start of the text.
+fn seconds(text: &[u8]) -> Option<f64> {
+    if !(text[4] == b'-' && text[13] == b':' && matches!(text[10], b' ' | b'T' | b'_')) {
         return None;
     }
-    let [date, time] = [&text[..10], &text[11..]].map(str::from_utf8);
-    let civil = date
+    let is_fraction =
+        |text: &&[u8]| matches!(text, [b',' | b'.', digit, ..] if digit.is_ascii_digit());
+    let digits = Some(&text[LENGTH..])
+        .filter(is_fraction)
+        .map_or(0, |fraction| {
+            let digits = fraction[1..].iter().take_while(|c| c.is_ascii_digit());
+            1 + digits.take(9).count()
+        });
+    let time = str::from_utf8(&text[..LENGTH + digits])
         .ok()?
-        .parse::<Date>()
-        .ok()?
-        .to_datetime(time.ok()?.parse().ok()?);
-    Some(Offset::UTC.to_timestamp(civil).ok()?.as_second() as f64)
-}
-
-fn fraction(text: &[u8]) -> f64 {
-    if !matches!(text.first(), Some(b',' | b'.')) {
-        return 0.0;
-    }
-    let digits = text[1..].iter().take_while(|c| c.is_ascii_digit()).take(9);
-    digits
-        .fold((0.0, 0.1), |(sum, unit), c| {
-            (sum + unit * f64::from(c - b'0'), unit / 10.0)
-        })
-        .0
+        .replace('_', "T");
+    let time = Offset::UTC
+        .to_timestamp(time.parse::<DateTime>().ok()?)
+        .ok()?;
+    Some(time.as_microsecond() as f64 / 1e6)
 }
 
 #[cfg(test)]

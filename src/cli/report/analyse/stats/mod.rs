@@ -4,6 +4,7 @@
 //! JSON and `--fail-on` show the same numbers.
 
 mod bursts;
+mod change;
 mod cleaned;
 mod interval;
 mod line;
@@ -17,8 +18,9 @@ mod trend;
 #[cfg(test)]
 pub mod random;
 
+pub use change::{Change, Spread, Verdict as ChangeVerdict};
 pub use interval::{mean_interval, Interval};
-pub use line::{t_975, Line, Slope};
+pub use line::{Line, Slope};
 pub use regime::{Step, MIN_ROUNDS, MIN_SETTLED_ROUNDS};
 pub use robust::{median, quantile};
 pub use trend::{material_growth, Trend, TrendClass, MATERIAL_BYTES};

@@ -1,40 +1,59 @@
-//! Memory over the rounds, at the stage that decided the verdict: a chart and a sparkline.
+//! Memory over the rounds, at the stage that decided the verdict.
 
-use std::collections::BTreeMap;
+use maud::{html, Markup};
 
-use super::frame::{svg_element, thinned, Frame};
-use super::scale::{count_ticks, Scale};
-use super::svg::{area, polyline, steps, Svg};
+use super::frame::{px, Frame};
+use super::scale::count_ticks;
+use super::{area, figure, on_both, polyline, thinned, Key, Points};
 use crate::report::analyse::stats::median;
 use crate::report::analyse::{ProcessReport, Quantity};
 use crate::report::explain::live_suffix;
-use crate::report::model::{Point, Series, Size, Sizes};
-use crate::report::units::{range, signed_size, size, Amount, MB};
+use crate::report::model::{Point, Size, Sizes};
+use crate::report::units::{signed_size, size, MB};
 
 const MAX_POINTS: usize = 240;
+/// On a page and on a phone.
+const WIDE: (f64, f64) = (530.0, 240.0);
+const NARROW: (f64, f64) = (330.0, 230.0);
 
-type Points = Vec<(f64, f64)>;
-
-pub fn chart(report: &ProcessReport, id: &str) -> Option<String> {
+pub fn chart(report: &ProcessReport) -> Option<Markup> {
     let series = report.series().filter(|series| series.len() > 1)?;
     let points = series.drawn();
-    let curves = Curves::of(report, &points);
+    let curves = Curves::of(&points);
     let ends = (points.first()?.0, points.last()?.0);
-    let limit = report.process.cgroup_limit;
-    let mut frame = Frame::new(ends, curves.y_range(), limit, 0.0);
     let unit = report.finding.unit.name();
-    frame.axes(&count_ticks(frame.x.from, frame.x.to, 10.0), unit);
-    warm_up_band(&mut frame, report);
-    let shows_file = curves.shows_file(&frame);
-    curves.draw(&mut frame, shows_file);
-    tooltips(&mut frame, &points, &curves.rss, unit);
-    trend_line(&mut frame, report, &points);
-    frame.limit_line();
-    let note = format!("at {}", report.finding.stage);
-    frame.title(&format!("Over {unit}s"), &note);
-    curves.legend(&mut frame, shows_file, report.growth().is_some());
-    let title = format!("{}: memory over {unit}s", report.full_name());
-    Some(frame.finish(id, &title, &description(report)))
+    let label = format!(
+        "{}: memory over {unit}s. {}",
+        report.full_name(),
+        description(report)
+    );
+    let sized = |(width, height)| {
+        let frame = Frame::new(
+            (width, height),
+            ends,
+            curves.y_range(),
+            report.process.cgroup_limit,
+        );
+        let body = html! {
+            (warm_up_band(&frame, report))
+            (curves.draw(&frame))
+            (tooltips(&frame, &points, &curves.rss, unit))
+            (trend_line(&frame, report, &points))
+        };
+        let ticks = count_ticks(frame.x.from, frame.x.to, width / 60.0);
+        frame.finish(&label, &ticks, unit, &body)
+    };
+    let charts = on_both(WIDE, NARROW, sized);
+    let (title, note) = (
+        format!("Over {unit}s"),
+        format!("at {}", report.finding.stage),
+    );
+    Some(figure(
+        &title,
+        &note,
+        &charts,
+        &curves.keys(report.growth().is_some()),
+    ))
 }
 
 /// The curves of the chart. One without known values is empty.
@@ -45,27 +64,21 @@ struct Curves {
     held: Points,
     swap: Points,
     file: Points,
-    /// The lowest and the highest RSS over all stages.
-    lowest: Points,
-    highest: Points,
 }
 
 impl Curves {
-    fn of(report: &ProcessReport, points: &[(f64, &Point)]) -> Curves {
+    fn of(points: &[(f64, &Point)]) -> Curves {
         let curve = |value: &dyn Fn(&Sizes) -> f64| -> Points {
             let values = points.iter().map(|(x, point)| (*x, value(&point.sizes)));
             let known = values.filter(|(_, y)| !y.is_nan());
             thinned(&known.collect::<Points>(), MAX_POINTS)
         };
-        let (lowest, highest) = range_of_stages(report);
         Curves {
             rss: curve(&|s| s[Size::Rss]),
             live: curve(&|s| s[Size::Live]),
             held: curve(&|s| s[Size::Live] + s.kept_free()),
             swap: curve(&|s| s[Size::Swap]),
             file: curve(&Sizes::file_backed),
-            lowest,
-            highest,
         }
     }
 
@@ -74,19 +87,20 @@ impl Curves {
     }
 
     /// File-backed memory is drawn if it rises visibly above the lower edge.
-    fn shows_file(&self, frame: &Frame) -> bool {
-        let min_visible = frame.y.from + 0.05 * (frame.y.to - frame.y.from);
-        self.file.iter().any(|(_, bytes)| *bytes > min_visible)
+    fn has_file(&self) -> bool {
+        let (low, high) = self.y_range();
+        self.file
+            .iter()
+            .any(|(_, bytes)| *bytes > low + 0.05 * (high - low))
     }
 
     /// Starts at zero if an area is filled, because its height shows its size. Lines alone may start
     /// far above zero.
     fn y_range(&self) -> (f64, f64) {
-        let curves = [&self.rss, &self.live, &self.lowest, &self.highest];
-        let values = || curves.into_iter().flatten().map(|(_, y)| *y);
+        let values = || self.rss.iter().chain(&self.live).map(|(_, y)| *y);
         let low = values().fold(f64::INFINITY, f64::min);
         let high = values().fold(MB, f64::max);
-        let is_filled = !self.highest.is_empty() || !self.held.is_empty();
+        let is_filled = !self.held.is_empty();
         let is_far_above_zero = low.is_finite() && low > 0.5 * high;
         match is_far_above_zero && !is_filled && !self.has_swap() {
             true => (low, high),
@@ -94,74 +108,69 @@ impl Curves {
         }
     }
 
-    fn draw(&self, frame: &mut Frame, shows_file: bool) {
-        for (class, upper, lower) in [
-            ("fill-range", &self.highest, &self.lowest),
-            ("fill-held", &self.held, &self.live),
-        ] {
-            let path = area(&frame.steps(upper), &frame.steps(lower));
-            frame.svg.path(class, &path);
-        }
-        for (class, curve, is_shown) in [
-            ("swap", &self.swap, self.has_swap()),
-            ("file", &self.file, shows_file),
-            ("live", &self.live, true),
-            ("rss", &self.rss, true),
-        ] {
-            if is_shown {
-                let path = polyline(frame.steps(curve));
-                frame.svg.path(class, &path);
+    fn draw(&self, frame: &Frame) -> Markup {
+        html! {
+            path.fill-held d=(area(&frame.steps(&self.held), &frame.steps(&self.live))) {}
+            @for (class, curve, is_shown) in [
+                ("swap", &self.swap, self.has_swap()),
+                ("file", &self.file, self.has_file()),
+                ("live", &self.live, true),
+                ("rss", &self.rss, true),
+            ] {
+                @if is_shown { path class=(class) d=(polyline(frame.steps(curve))) {} }
             }
         }
     }
 
-    fn legend(&self, frame: &mut Frame, shows_file: bool, shows_trend: bool) {
-        for (class, name, is_shown) in [
+    fn keys(&self, has_trend: bool) -> Vec<Key> {
+        let all = [
             ("rss", "RSS", true),
             ("live", "live", !self.live.is_empty()),
             ("fill-held", "cached + retained", !self.held.is_empty()),
-            ("file", "file", shows_file),
-            ("trend", "trend", shows_trend),
+            ("file", "file", self.has_file()),
+            ("trend", "trend", has_trend),
             ("swap", "swap", self.has_swap()),
-            ("fill-range", "all stages", !self.highest.is_empty()),
-        ] {
-            if is_shown {
-                frame.legend(class, name);
-            }
-        }
+        ];
+        let shown = all.into_iter().filter(|(.., is_shown)| *is_shown);
+        shown
+            .map(|(class, name, _)| (class, name.to_owned()))
+            .collect()
     }
 }
 
 /// A dot with a tooltip for each point. Crowded dots are invisible and only have a tooltip.
-fn tooltips(frame: &mut Frame, points: &[(f64, &Point)], rss: &Points, unit: &str) {
+fn tooltips(frame: &Frame, points: &[(f64, &Point)], rss: &Points, unit: &str) -> Markup {
     const MAX_DOTS: usize = 60;
-    let is_crowded = rss.len() > MAX_DOTS;
-    let class = if is_crowded { "hit" } else { "dot" };
-    for (x, bytes) in rss {
-        let point = points.iter().find(|(at, _)| at == x);
-        let live = point.map_or(f64::NAN, |(_, point)| point.sizes[Size::Live]);
-        let text = format!("{unit} {x:.0}: RSS {}{}", size(*bytes), live_suffix(live));
-        let at = frame.place(*x, *bytes);
-        frame.svg.dot(class, at, &text);
+    let class = if rss.len() > MAX_DOTS { "hit" } else { "dot" };
+    let live = |x: f64| {
+        let point = points.iter().find(|(at, _)| *at == x);
+        point.map_or(f64::NAN, |(_, point)| point.sizes[Size::Live])
+    };
+    html! {
+        @for (x, bytes) in rss {
+            @let (cx, cy) = frame.place(*x, *bytes);
+            circle class=(class) cx=(px(cx)) cy=(px(cy)) r="2.6" {
+                title { (unit) " " (format!("{x:.0}")) ": RSS " (size(*bytes)) (live_suffix(live(*x))) }
+            }
+        }
     }
 }
 
 /// The slope that the verdict rests on, through the median of the settled rounds.
-fn trend_line(frame: &mut Frame, report: &ProcessReport, points: &[(f64, &Point)]) {
-    let Some(slope) = report.growth() else { return };
-    if !matches!(
+fn trend_line(frame: &Frame, report: &ProcessReport, points: &[(f64, &Point)]) -> Markup {
+    let is_drawn = matches!(
         report.finding.quantity,
         Quantity::Footprint | Quantity::WithoutCached
-    ) {
-        return;
-    }
+    );
+    let Some(slope) = report.growth().filter(|_| is_drawn) else {
+        return Markup::default();
+    };
     let from = report.finding.trend.settled_from;
     let settled = points.iter().filter(|(x, _)| *x >= from);
     let offsets = settled.map(|(x, p)| p.sizes.footprint() - slope.per_x * x);
     let offset = median(&offsets.collect::<Vec<_>>());
-    let at = |x: f64| frame.place(x, offset + slope.per_x * x);
-    let (start, end) = (at(from), at(frame.x.to));
-    frame.svg.line("trend", start, end);
+    let ends = [from, frame.x.to].map(|x| frame.place(x, offset + slope.per_x * x));
+    html! { path.trend d=(polyline(ends)) {} }
 }
 
 fn description(report: &ProcessReport) -> String {
@@ -177,71 +186,17 @@ fn description(report: &ProcessReport) -> String {
     )
 }
 
-/// The lowest and the highest RSS of any stage in each round; empty for a single stage.
-fn range_of_stages(report: &ProcessReport) -> (Points, Points) {
-    let mut rounds: BTreeMap<u64, (f64, f64)> = BTreeMap::new();
-    let stages = report.process.stages.iter().map(|(_, series)| series);
-    let regular: Vec<&Series> = stages.filter(|series| series.len() > 2).collect();
-    if regular.len() < 2 {
-        return (Vec::new(), Vec::new());
-    }
-    for series in regular {
-        for (x, point) in series.drawn() {
-            let (low, high) = rounds.entry(x as u64).or_insert((f64::INFINITY, 0.0));
-            *low = low.min(point.sizes[Size::Rss]);
-            *high = high.max(point.peak);
-        }
-    }
-    let curve = |end: fn(&(f64, f64)) -> f64| -> Points {
-        let all = rounds.iter().map(|(x, ends)| (*x as f64, end(ends)));
-        thinned(&all.collect::<Points>(), MAX_POINTS)
-    };
-    (curve(|ends| ends.0), curve(|ends| ends.1))
-}
-
-fn warm_up_band(frame: &mut Frame, report: &ProcessReport) {
+fn warm_up_band(frame: &Frame, report: &ProcessReport) -> Markup {
     let trend = &report.finding.trend;
     if trend.warm_up == 0 || trend.settled_from <= frame.x.from {
-        return;
+        return Markup::default();
     }
     let (left, top) = frame.place(frame.x.from, frame.y.to);
     let (right, bottom) = frame.place(trend.settled_from, frame.y.from);
-    let band = (right - left, bottom - top);
-    let tooltip = "warm-up, left out";
-    frame.svg.rect("warm-up", (left, top), band, tooltip);
-    if right - left > 58.0 {
-        let corner = (left + 5.0, top + 15.0);
-        frame.svg.text("note", corner, "start", "warm-up");
+    html! {
+        rect.warm-up x=(px(left)) y=(px(top)) width=(px(right - left)) height=(px(bottom - top)) {
+            title { "warm-up, left out" }
+        }
+        @if right - left > 58.0 { text x=(px(left + 5.0)) y=(px(top + 15.0)) { "warm-up" } }
     }
-}
-
-const SPARK_WIDTH: f64 = 120.0;
-const SPARK_HEIGHT: f64 = 26.0;
-
-/// RSS over the rounds, in the height of a line of text.
-pub fn sparkline(report: &ProcessReport, id: &str) -> String {
-    let Some(series) = report.series() else {
-        return String::new();
-    };
-    let rss = series.drawn().into_iter();
-    let points: Points = rss.map(|(x, p)| (x, p.sizes[Size::Rss])).collect();
-    let end = |of: fn(f64, f64) -> f64| points.iter().map(|p| p.1).reduce(of).unwrap_or(0.0);
-    let (low, high) = (end(f64::min), end(f64::max));
-    // The height is at least a tenth of the size, so that a flat process looks flat.
-    let low = low.min(0.9 * high);
-    let first = points.first().map_or(0.0, |p| p.0);
-    let last = points.last().map_or(0.0, |p| p.0);
-    let x = Scale::new((first, last), (2.0, SPARK_WIDTH - 5.0));
-    let y = Scale::new((low, high), (SPARK_HEIGHT - 4.0, 4.0));
-    let mut svg = Svg::default();
-    let places = thinned(&points, 60).into_iter();
-    let places: Vec<_> = places.map(|(a, b)| (x.place(a), y.place(b))).collect();
-    svg.path("spark", &polyline(steps(&places)));
-    if let Some(&end) = places.last() {
-        svg.dot("spark-end", end, "");
-    }
-    let (first, last) = (series.first_rss(), series.last_rss());
-    let text = format!("from {}", range(first, "to", last, Amount::Size));
-    let dimensions = (SPARK_WIDTH, SPARK_HEIGHT);
-    svg_element(id, dimensions, "RSS over the rounds", &text, &svg.out)
 }

@@ -3,6 +3,8 @@
 use crate::report::calendar::{hour_and_minute, short_date, time_of_day};
 use crate::report::units::{time_unit, GB, MB};
 
+const DAY: f64 = 86400.0;
+
 #[derive(Clone, Copy, Debug)]
 pub struct Scale {
     pub from: f64,
@@ -94,41 +96,19 @@ pub fn time_ticks(to: f64, max: f64) -> Vec<(f64, String)> {
 
 /// Ticks at round times of day; at midnight the date.
 pub fn clock_ticks(from: f64, to: f64, max: f64) -> Vec<(f64, String)> {
-    const STEPS: [f64; 25] = [
-        1.0,
-        2.0,
-        5.0,
-        10.0,
-        15.0,
-        30.0,
-        60.0,
-        120.0,
-        300.0,
-        600.0,
-        900.0,
-        1800.0,
-        3600.0,
-        7200.0,
-        10800.0,
-        21600.0,
-        43200.0,
-        86400.0,
-        172_800.0,
-        432_000.0,
-        864_000.0,
-        2_592_000.0,
-        8_640_000.0,
-        31_536_000.0,
-        315_360_000.0,
+    const STEPS: [f64; 18] = [
+        1.0, 2.0, 5.0, 10.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0, 1800.0, 3600.0, 7200.0,
+        10800.0, 21600.0, 43200.0, DAY,
     ];
-    let is_wide_enough = |step: &&f64| (to - from) / **step <= max;
-    let step = STEPS.iter().find(is_wide_enough).unwrap_or(&STEPS[24]);
+    let is_wide_enough = |step: &f64| (to - from) / *step <= max;
+    let step = STEPS.into_iter().find(is_wide_enough);
+    let step = step.unwrap_or_else(|| DAY * round_step((to - from) / DAY, max));
     let label = |t: f64| match () {
-        () if t.rem_euclid(86400.0) == 0.0 => short_date(t),
-        () if *step < 60.0 => time_of_day(t),
+        () if t.rem_euclid(DAY) == 0.0 => short_date(t),
+        () if step < 60.0 => time_of_day(t),
         () => hour_and_minute(t),
     };
-    let times = multiples(from, to, *step).into_iter();
+    let times = multiples(from, to, step).into_iter();
     times.map(|t| (t, label(t))).collect()
 }
 

@@ -3,19 +3,16 @@
 
 use std::cmp::Ordering;
 
-use super::frame::{svg_element, HEIGHT, WIDTH};
-use super::scale::{size_range, size_ticks, Scale};
-use super::svg::{shortened, Svg};
+use maud::{html, Markup};
+
+use super::{figure, short, Key};
 use crate::report::analyse::{median_sizes, ProcessReport};
 use crate::report::model::{or_zero, Series, Size, Sizes, Unit};
 use crate::report::units::{size, MB};
 
-const LEFT: f64 = 190.0;
-const RIGHT: f64 = 86.0;
-const TOP: f64 = 52.0;
 const MAX_STAGES: usize = 14;
 
-pub fn chart(report: &ProcessReport, id: &str) -> Option<String> {
+pub fn chart(report: &ProcessReport) -> Markup {
     let warm_up = report.finding.trend.warm_up;
     let typical = |series: &Series| {
         let points = series.points();
@@ -24,38 +21,41 @@ pub fn chart(report: &ProcessReport, id: &str) -> Option<String> {
     };
     let stages = in_order(report).into_iter();
     let stages: Vec<_> = stages.map(|(name, s)| (name, typical(s))).collect();
-    let footprints = stages.iter().map(|(_, sizes)| sizes.footprint());
-    let (low, high) = size_range(0.0, footprints.fold(MB, f64::max));
-    let x = Scale::new((low, high), (LEFT, WIDTH - RIGHT));
-    let bar_height = ((HEIGHT - TOP - 34.0) / stages.len() as f64).clamp(18.0, 26.0);
-    let bottom = TOP + bar_height * stages.len() as f64 + 4.0;
-    let mut svg = Svg::default();
-    let heading = match report.finding.unit {
+    let highest = stages
+        .iter()
+        .map(|(_, sizes)| sizes.footprint())
+        .fold(MB, f64::max);
+    let title = match report.finding.unit {
         Unit::Round => "Within a round",
         Unit::Minute | Unit::Marker => "At each stage",
     };
-    svg.heading((16.0, 17.0), heading, "median of each stage");
-    for (value, label) in size_ticks(low, high, 5.0) {
-        let x = x.place(value);
-        svg.line("grid", (x, TOP - 2.0), (x, bottom));
-        svg.text("tick", (x, bottom + 17.0), "middle", &label);
-    }
-    let mut present = [false; PARTS.len()];
-    for (i, (name, sizes)) in stages.iter().enumerate() {
-        let y = (TOP + bar_height * i as f64, bar_height);
-        bar(&mut svg, &x, y, name, sizes, &mut present);
-    }
-    legend(&mut svg, &present);
-    let title = format!("{}: memory at each stage", report.full_name());
-    let value = |(name, s): &(&str, Sizes)| format!("{name} {}", size(s[Size::Rss]));
-    let text = stages.iter().map(value).collect::<Vec<_>>().join(", ");
-    Some(svg_element(
-        id,
-        (WIDTH, bottom + 28.0),
-        &title,
-        &text,
-        &svg.out,
-    ))
+    let value = |(name, sizes): &(&str, Sizes)| format!("{name} {}", size(sizes[Size::Rss]));
+    let values = stages.iter().map(value).collect::<Vec<_>>().join(", ");
+    let width = |bytes: f64| format!("width:{:.1}%", 100.0 * bytes / highest);
+    let bars = html! {
+        div.bars role="img" aria-label={ (report.full_name()) ": memory at each stage. " (values) } {
+            @for (name, sizes) in &stages {
+                (short(name))
+                div {
+                    @for (class, part, bytes) in parts(sizes) {
+                        i class=(class) style=(width(bytes)) title={ (name) ", " (part) ": " (size(bytes)) } {}
+                    }
+                }
+                span.n { (size(sizes[Size::Rss])) }
+            }
+        }
+    };
+    let is_present = |part: &&Part| stages.iter().any(|(_, sizes)| part.2(sizes) > 0.0);
+    let keys = PARTS
+        .iter()
+        .filter(is_present)
+        .map(|(class, name, _)| (*class, (*name).to_owned()));
+    figure(
+        title,
+        "median of each stage",
+        &bars,
+        &keys.collect::<Vec<Key>>(),
+    )
 }
 
 /// A part of a bar: class, name and size. The order is from left to right.
@@ -70,6 +70,14 @@ const PARTS: [Part; 7] = [
     ("fill-whole", "RSS", whole),
     ("fill-swap", "swap", |s| s[Size::Swap]),
 ];
+
+/// The known parts that are not empty.
+fn parts(sizes: &Sizes) -> impl Iterator<Item = (&'static str, &'static str, f64)> + '_ {
+    let parts = PARTS
+        .iter()
+        .map(|(class, name, of)| (*class, *name, of(sizes)));
+    parts.filter(|(_, _, bytes)| *bytes > 0.0)
+}
 
 /// Live memory, but at most RSS: live memory includes pages that were never touched.
 fn live(sizes: &Sizes) -> f64 {
@@ -97,43 +105,6 @@ fn other(sizes: &Sizes) -> f64 {
     let parts =
         or_zero(sizes[Size::Live]) + or_zero(sizes.kept_free()) + or_zero(sizes.file_backed());
     f64::max(sizes[Size::Rss] - parts, 0.0)
-}
-
-/// Draws one bar. `y` is its upper edge and its height.
-fn bar(
-    svg: &mut Svg,
-    x: &Scale,
-    (y, height): (f64, f64),
-    name: &str,
-    sizes: &Sizes,
-    present: &mut [bool; PARTS.len()],
-) {
-    let baseline = y + height / 2.0 + 5.0;
-    svg.text("stage", (LEFT - 8.0, baseline), "end", &shortened(name));
-    let mut at = 0.0;
-    for (i, (class, part, of)) in PARTS.iter().enumerate() {
-        let bytes = of(sizes);
-        if bytes.is_nan() || bytes <= 0.0 {
-            continue;
-        }
-        present[i] = true;
-        let (left, right) = (x.place(at), x.place(at + bytes));
-        let title = format!("{name}, {part}: {}", size(bytes));
-        let width = f64::max(right - left - 1.0, 0.3);
-        svg.rect(class, (left, y + 2.5), (width, height - 5.0), &title);
-        at += bytes;
-    }
-    let (end, rss) = (x.place(at) + 6.0, size(sizes[Size::Rss]));
-    svg.text("tick", (end, baseline), "start", &rss);
-}
-
-fn legend(svg: &mut Svg, present: &[bool; PARTS.len()]) {
-    let mut at = 16.0;
-    for ((class, name, _), _) in PARTS.iter().zip(present).filter(|(_, present)| **present) {
-        svg.rect(class, (at, 28.0), (14.0, 9.0), "");
-        svg.text("key", (at + 19.0, 36.0), "start", name);
-        at += 30.0 + 7.8 * name.len() as f64;
-    }
 }
 
 /// The stages that occur in at least half the rounds, in the order in which they occur.

@@ -20,12 +20,8 @@ for (const table of document.querySelectorAll("table.sortable")) {
     });
   });
 }
-// A table or a chart that does not fit says so.
-const measure = () => document.querySelectorAll(".wide, figure").forEach(wide => {
-  const scrolls = wide.scrollWidth > wide.clientWidth + 1;
-  wide.classList.toggle("scrolls", scrolls);
-  wide.classList.toggle("fits", !scrolls);
-});
+// A table that does not fit says so.
+const measure = () => document.querySelectorAll(".wide").forEach(wide => wide.classList.toggle("scrolls", wide.scrollWidth > wide.clientWidth + 1));
 measure();
 addEventListener("resize", measure);
 // Only processes whose row contains all words of the filter are shown, with their sites and charts.
@@ -37,13 +33,13 @@ if (rows.length > 1) {
   input.placeholder = "site, process, pid or verdict";
   input.setAttribute("aria-label", "Filter the processes");
   box.append("Filter ", input, found);
-  const section = document.querySelector("#sites, #overview").closest("section");
+  const section = document.querySelector("#site, #process").closest("section");
   section.before(box);
   const sites = [...document.querySelectorAll("#site-table tbody tr")];
   const filter = () => {
     const words = input.value.toLowerCase().split(/\s+/).filter(word => word);
     for (const row of rows) {
-      const text = row.textContent.toLowerCase();
+      const text = `${row.textContent} ${row.dataset.text}`.toLowerCase();
       row.hidden = !words.every(word => text.includes(word));
       const link = row.querySelector("a");
       if (link) document.querySelector(link.hash).hidden = row.hidden;
@@ -59,5 +55,5 @@ if (rows.length > 1) {
 const unfold = () => document.querySelector(location.hash || "main")?.querySelector(":scope > details")?.setAttribute("open", "");
 addEventListener("hashchange", unfold);
 unfold();
-// Charts have no size while they are folded.
+// Tables have no size while they are folded.
 for (const details of document.querySelectorAll("article > details")) details.addEventListener("toggle", measure);

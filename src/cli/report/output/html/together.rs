@@ -2,94 +2,82 @@
 //! sites, and the facts about the runs.
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
 
-use super::parts::{badge, heads, kill_mark, number, table_start};
+use maud::{html, Markup};
+
+use super::{badge, kill_mark, number, short, sorted_table};
 use crate::report::analyse::{Group, Grouping, ProcessReport, Together, Verdict};
 use crate::report::calendar::{range, time_of_day};
 use crate::report::explain;
-use crate::report::output::chart::{self, escaped};
+use crate::report::model::Process;
+use crate::report::output::chart;
 use crate::report::units::{duration, plural, signed_size, size};
 
-/// Sizes of the chart on a page and on a phone, where text must stay readable.
-const WIDE: (f64, f64) = (1240.0, 380.0);
-const NARROW: (f64, f64) = (350.0, 300.0);
 /// More values are counted.
 const MAX_NAMED: usize = 3;
 
-pub fn section(out: &mut String, all: &Together, reports: &[ProcessReport]) {
-    *out += "<section aria-labelledby=\"whole\">\n<h2 id=\"whole\">Where the memory went</h2>\n";
-    for sentence in explain::together(all, reports) {
-        let _ = writeln!(out, "<p class=\"evidence\">{}</p>", escaped(&sentence));
-    }
-    for (class, id, dimensions) in [("page", "all", WIDE), ("phone", "all-narrow", NARROW)] {
-        if let Some(chart) = chart::together(all, id, dimensions) {
-            let _ = write!(out, "<figure class=\"on-{class}\">\n{chart}</figure>\n");
+pub fn section(all: &Together, reports: &[ProcessReport]) -> Markup {
+    html! {
+        section aria-labelledby="whole" {
+            h2 id="whole" { "Where the memory went" }
+            @for sentence in explain::together(all, reports) { p.evidence { (sentence) } }
+            @if let Some(chart) = chart::together(all) { (chart) }
+            @if all.undated > 0 {
+                p.facts { "Not counted: " (plural(all.undated as u64, "process")) " without times." }
+            }
         }
-    }
-    if all.undated > 0 {
-        let undated = plural(all.undated as u64, "process");
-        let _ = writeln!(
-            out,
-            "<p class=\"facts\">Not counted: {undated} without times.</p>"
-        );
-    }
-    *out += "</section>\n";
-    if all.grouping == Grouping::Sites {
-        sites(out, all, reports);
+        @if all.grouping == Grouping::Sites { (sites(all, reports)) }
     }
 }
 
-fn sites(out: &mut String, all: &Together, reports: &[ProcessReport]) {
-    *out += "<section aria-labelledby=\"sites\">\n<h2 id=\"sites\">Sites</h2>\n";
-    *out += &table_start(
-        "sites",
-        "site-table",
-        "Sum of the processes of each site, the highest peak first",
-    );
-    *out += &heads(
+fn sites(all: &Together, reports: &[ProcessReport]) -> Markup {
+    let rows = html! {
+        @for (group, colour) in all.groups.iter().zip(chart::colours(all)) { (site(all, reports, colour, group)) }
+    };
+    let caption = "Sum of the processes of each site, the highest peak first";
+    let numbers = [
+        "Processes",
+        "Peak",
+        "Part of the peak of all",
+        "Peak at",
+        "Mean",
+        "Limit",
+        "Growth per round",
+    ];
+    sorted_table(
+        "site",
+        "Sites",
+        caption,
         &["Worst verdict", "Site"],
-        &[
-            "Processes",
-            "Peak",
-            "Part of the peak of all",
-            "Peak at",
-            "Mean",
-            "Limit",
-            "Growth per round",
-        ],
-    );
-    for (group, colour) in all.groups.iter().zip(chart::colours(all)) {
-        site(out, all, reports, colour, group);
-    }
-    *out += "</tbody>\n</table>\n</div>\n</section>\n";
+        &numbers,
+        &rows,
+    )
 }
 
-fn site(out: &mut String, all: &Together, reports: &[ProcessReport], colour: &str, group: &Group) {
+fn site(all: &Together, reports: &[ProcessReport], colour: &str, group: &Group) -> Markup {
     let members = || group.members.iter().map(|member| &reports[*member]);
     let processes: u64 = members()
         .map(|report| report.process.processes.max(1))
         .sum();
     let limits = members().map(|report| report.process.cgroup_limit);
-    let _ = writeln!(
-        out,
-        "<tr data-site=\"{name}\"><td>{}</td><th scope=\"row\"><span class=\"swatch {colour}\"></span>{name}</th>\
-         <td class=\"n\">{processes}</td>{}<td class=\"n\">{:.1} %</td>\
-         <td class=\"n\" data-v=\"{:.0}\">{}</td>{}{}{}</tr>",
-        worst(members()),
-        number(group.peak, size),
-        100.0 * group.at_peak / all.peak.max(1.0),
-        group.peak_time,
-        time_of_day(group.peak_time),
-        number(group.mean, size),
-        number(limits.fold(f64::NAN, f64::min), size),
-        number(group.growth, signed_size),
-        name = escaped(&group.name),
-    );
+    let share = 100.0 * group.at_peak / all.peak.max(1.0);
+    html! {
+        tr data-site=(group.name) {
+            td { (worst(members())) }
+            th scope="row" { span class={ "swatch " (colour) } {} (short(&group.name)) }
+            td.n { (processes) }
+            (number(group.peak, size))
+            td.n { (format!("{share:.1} %")) }
+            (number(group.peak_time, time_of_day))
+            (number(group.mean, size))
+            (number(limits.fold(f64::NAN, f64::min), size))
+            (number(group.growth, signed_size))
+        }
+    }
 }
 
 /// The most urgent verdict of some processes, and how many have it.
-fn worst<'a>(reports: impl Iterator<Item = &'a ProcessReport> + Clone) -> String {
+fn worst<'a>(reports: impl Iterator<Item = &'a ProcessReport> + Clone) -> Markup {
     let all = reports.clone().count();
     let killed = reports.clone().filter(|report| report.is_killed()).count();
     let verdicts = reports.clone().map(|report| report.finding.verdict);
@@ -102,62 +90,52 @@ fn worst<'a>(reports: impl Iterator<Item = &'a ProcessReport> + Clone) -> String
         0 => (badge(worst), with_it),
         _ => (kill_mark(), killed),
     };
-    match count == all {
-        true => badge,
-        false => format!("{badge} {count} of {all}"),
-    }
+    html! { (badge) @if count < all { " " (count) " of " (all) } }
 }
 
 /// Time, machines, versions, allocators and settings.
-pub fn facts(out: &mut String, all: Option<&Together>, reports: &[ProcessReport]) {
-    let mut rows: Vec<(&str, String)> = Vec::new();
-    if let Some(all) = all {
+pub fn facts(all: Option<&Together>, reports: &[ProcessReport]) -> Markup {
+    let time = all.map_or(String::new(), |all| {
         let length = duration(all.end - all.start);
-        rows.push((
-            "Time",
-            format!("{} UTC ({length})", range(all.start, all.end)),
-        ));
+        format!("{} UTC ({length})", range(all.start, all.end))
+    });
+    let counted = |of: fn(&Process) -> Option<&str>| {
+        counts(
+            reports.iter().filter_map(|report| of(&report.process)),
+            reports.len(),
+        )
+    };
+    let settings = || {
+        reports
+            .iter()
+            .filter_map(|report| report.process.settings.as_deref())
+    };
+    let words = settings().flat_map(|settings| settings.split(' '));
+    let mut changed = counts(words.filter(|word| !word.is_empty()), reports.len());
+    if changed.is_empty() && settings().next().is_some() {
+        changed = "all at their defaults".to_owned();
     }
-    let processes = || reports.iter().map(|report| &report.process);
-    let counted = |values: Vec<Option<&str>>| counts(values, reports.len());
-    rows.push((
-        "Host",
-        counted(processes().map(|p| p.host.as_deref()).collect()),
-    ));
-    rows.push((
-        "flarena",
-        counted(processes().map(|p| p.version.as_deref()).collect()),
-    ));
-    rows.push((
-        "Allocator",
-        counted(processes().map(|p| p.alloc.as_deref()).collect()),
-    ));
-    let settings = || processes().filter_map(|p| p.settings.as_deref());
-    let changed = counts(
-        settings()
-            .flat_map(|s| s.split(' ').map(Some))
-            .filter(|s| *s != Some(""))
-            .collect(),
-        reports.len(),
-    );
-    rows.push((
-        "Settings",
-        match changed.is_empty() {
-            true if settings().next().is_some() => "all at their defaults".to_owned(),
-            _ => changed,
-        },
-    ));
-    *out += "<dl class=\"run\">\n";
-    for (name, value) in rows.iter().filter(|(_, value)| !value.is_empty()) {
-        let _ = writeln!(out, "<dt>{name}</dt><dd>{}</dd>", escaped(value));
+    let rows = [
+        ("Time", time),
+        ("Host", counted(|process| process.host.as_deref())),
+        ("flarena", counted(|process| process.version.as_deref())),
+        ("Allocator", counted(|process| process.alloc.as_deref())),
+        ("Settings", changed),
+    ];
+    html! {
+        dl.run {
+            @for (name, value) in rows.iter().filter(|(_, value)| !value.is_empty()) {
+                dt { (name) }
+                dd { (value) }
+            }
+        }
     }
-    *out += "</dl>\n";
 }
 
 /// `glibc`, or `glibc (3 of 7 processes), jemalloc (4 of 7 processes)`; empty if nothing is known.
-fn counts(values: Vec<Option<&str>>, processes: usize) -> String {
+fn counts<'a>(values: impl Iterator<Item = &'a str>, processes: usize) -> String {
     let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
-    for value in values.into_iter().flatten() {
+    for value in values {
         *counts.entry(value).or_default() += 1;
     }
     let mut counts: Vec<(&str, u64)> = counts.into_iter().collect();

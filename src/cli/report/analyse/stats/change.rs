@@ -1,8 +1,12 @@
-//! The differences between the runs of two variants, and whether they are beyond noise. Pure.
+//! The difference between two runs or two variants, and whether it is beyond noise: for `flarena report --compare` and
+//! `flarena compare`.
+
+use std::fmt;
 
 use serde::Serialize;
 
-use crate::report::t_975;
+use super::interval::Interval;
+use super::line::t_975;
 
 /// A smaller difference counts as noise, however equal the runs are.
 const MIN_DIFFERENCE: f64 = 0.01;
@@ -42,7 +46,7 @@ pub enum Verdict {
     Less,
     More,
     WithinNoise,
-    /// One run shows no noise.
+    /// One run, or fewer than three samples, shows no noise.
     OneRun,
 }
 
@@ -61,26 +65,36 @@ impl Change {
     /// `None` if there is no value, or one that is not above zero.
     pub fn between(base: &[f64], new: &[f64]) -> Option<Self> {
         let (base, new) = (Logs::of(base)?, Logs::of(new)?);
-        let difference = new.mean - base.mean;
-        let Some(half_width) = half_width(&base, &new) else {
-            return Some(Self {
-                ratio: difference.exp(),
-                low: None,
-                high: None,
-                verdict: Verdict::OneRun,
-            });
-        };
-        let is_noise = difference.abs() <= half_width.max(MIN_DIFFERENCE);
-        Some(Self {
+        Some(Change::of(new.mean - base.mean, half_width(&base, &new)))
+    }
+
+    /// Compares two means with their intervals.
+    pub fn of_means(base: &Interval, new: &Interval) -> Self {
+        let share = |mean: &Interval| (mean.high - mean.value) / mean.value;
+        let half_width = f64::hypot(share(base), share(new));
+        let half_width = Some(half_width).filter(|width| !width.is_nan());
+        Change::of((new.value / base.value).ln(), half_width)
+    }
+
+    /// Compares two values without intervals. `None` if one of them is unknown or not above zero.
+    pub fn of_values(base: f64, new: f64) -> Option<Self> {
+        (base > 0.0 && new > 0.0).then(|| Change::of((new / base).ln(), None))
+    }
+
+    /// From the difference of the logarithms, and half its interval.
+    fn of(difference: f64, half_width: Option<f64>) -> Self {
+        let is_noise = |width: f64| difference.abs() <= width.max(MIN_DIFFERENCE);
+        Change {
             ratio: difference.exp(),
-            low: Some((difference - half_width).exp()),
-            high: Some((difference + half_width).exp()),
-            verdict: match is_noise {
-                true => Verdict::WithinNoise,
-                false if difference < 0.0 => Verdict::Less,
-                false => Verdict::More,
+            low: half_width.map(|width| (difference - width).exp()),
+            high: half_width.map(|width| (difference + width).exp()),
+            verdict: match half_width.map(is_noise) {
+                None => Verdict::OneRun,
+                Some(true) => Verdict::WithinNoise,
+                Some(false) if difference < 0.0 => Verdict::Less,
+                Some(false) => Verdict::More,
             },
-        })
+        }
     }
 
     /// The difference in percent.
@@ -88,14 +102,49 @@ impl Change {
         (self.ratio - 1.0) * 100.0
     }
 
+    /// The distance of the logarithms: half is as large as double.
+    pub fn size(&self) -> f64 {
+        self.ratio.ln().abs()
+    }
+
     /// True if the interval excludes no change.
-    pub fn is_certain(&self) -> bool {
+    fn is_certain(&self) -> bool {
         self.low.is_some_and(|low| low > 1.0) || self.high.is_some_and(|high| high < 1.0)
     }
 
     /// Half the interval in percentage points.
-    pub fn half_width_percent(&self) -> Option<f64> {
+    fn half_width_percent(&self) -> Option<f64> {
         Some((self.high? - self.low?) * 50.0)
+    }
+
+    /// `-49 %`: short, however large the number is, like [`certainty`](Self::certainty).
+    pub fn amount(&self) -> String {
+        const MOST: f64 = 999.0;
+        match self.percent().round() {
+            percent if percent > MOST => format!(">+{MOST:.0} %"),
+            // No sign before zero.
+            0.0 => "0 %".to_owned(),
+            percent => format!("{percent:+.0} %"),
+        }
+    }
+
+    /// Half the interval, unless that contains no change at all. `None` without an interval.
+    pub fn certainty(&self) -> Option<String> {
+        const MOST: f64 = 99.0;
+        Some(match self.half_width_percent()?.round() {
+            _ if !self.is_certain() => "not certain".to_owned(),
+            width if width <= MOST => format!("±{width:.0} %"),
+            _ => format!("±>{MOST:.0} %"),
+        })
+    }
+}
+
+/// `-49 %, ±2 %`, or `-46 %, not certain`.
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(&self.amount())?;
+        self.certainty()
+            .map_or(Ok(()), |certainty| write!(f, ", {certainty}"))
     }
 }
 
@@ -217,7 +266,26 @@ mod tests {
     }
 
     #[test]
-    fn without_runs_there_is_no_spread() {
-        assert_eq!(Spread::of(&[]), None);
+    fn a_change_is_shorter_than_a_cell_of_the_table() {
+        let between = |base: &[f64], new: &[f64]| Change::between(base, new).unwrap();
+        for (base, new, shown) in [
+            (
+                &[0.001, 0.004][..],
+                &[0.03, 0.02][..],
+                ">+999 %, not certain",
+            ),
+            (&[0.001, 0.004], &[0.01, 0.02], "+607 %, not certain"),
+            (&[0.01, 0.04], &[0.01, 0.02], "-29 %, not certain"),
+            (&[1.0, 1.01], &[8.0, 8.9], "+740 %, ±>99 %"),
+            (&[1.0, 1.01], &[20.0, 20.1], ">+999 %, ±97 %"),
+            (&[1.0, 1.0], &[1.002, 1.002], "0 %, ±0 %"),
+            (&[0.001], &[0.09], ">+999 %"),
+        ] {
+            let found = between(base, new);
+            assert_eq!(found.to_string(), shown);
+            let cells = [Some(found.amount()), found.certainty()];
+            let mut cells = cells.iter().flatten();
+            assert!(cells.all(|cell| cell.chars().count() < 12), "{shown}");
+        }
     }
 }
