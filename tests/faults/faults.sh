@@ -294,7 +294,11 @@ refused_while_bare_is_killed() { # MODE MEGABYTES
     local status=0
     in_small_group "$1" FLARENA_AT_LIMIT=off "$SCRATCH/at_limit" "$2" || status=$?
     [ "$status" -ne 77 ] || return 77
-    [ "$status" -eq "$KILLED" ] && [ ! -s "$SCRATCH/out" ] || { show_output; return 1; }
+    if [ "$status" -ne "$KILLED" ] || [ -s "$SCRATCH/out" ]; then
+        echo "status $status"
+        show_output
+        return 1
+    fi
     status=0
     in_small_group "$1" FLARENA_AT_LIMIT=fail "$SCRATCH/at_limit" "$2" || status=$?
     [ "$status" -eq "$REFUSED" ] || { echo "status $status"; show_output; return 1; }
