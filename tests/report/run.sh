@@ -414,11 +414,8 @@ else
 fi
 
 make_groups() { # sets GROUP to a control group with a limit of 256 MB and the groups a and b below it
-    local root=/sys/fs/cgroup/memory file=memory.limit_in_bytes
-    [ -e $root/$file ] || root=/sys/fs/cgroup file=memory.max
-    GROUP=$root/flarena-report-$$
-    mkdir "$GROUP" && echo 256M >"$GROUP/$file" &&
-        { [ $file != memory.max ] || echo +memory >"$GROUP/cgroup.subtree_control"; } || return
+    make_group 256 || return
+    [ ! -e "$GROUP/cgroup.subtree_control" ] || echo +memory >"$GROUP/cgroup.subtree_control" || return
     # Where there is swap, the kernel would use it instead of killing.
     echo 0 >"$GROUP/memory.swap.max" || echo 0 >"$GROUP/memory.swappiness" || true
     mkdir "$GROUP/a" "$GROUP/b"

@@ -171,8 +171,7 @@ pub fn small_blocks(process: &Process) -> Option<SmallBlocks> {
         return None;
     }
     let mut live_by_round: BTreeMap<i64, f64> = BTreeMap::new();
-    let points = process.stages.iter().flat_map(|(_, one)| one.points());
-    for point in points.filter(|point| !point.round.is_nan()) {
+    for point in process.points().filter(|point| !point.round.is_nan()) {
         let least = live_by_round.entry(point.round as i64).or_insert(f64::NAN);
         *least = least.min(point.sizes[Size::Live]);
     }

@@ -2,17 +2,19 @@
 //! that no marker shows.
 
 use flarena_shared::stages::Stage;
+use serde::Serialize;
 
 use crate::report::model::{Point, Process, Size};
 
 /// Growth after a marker of the program, up to a size that none of its markers shows.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct GrowthInside {
     pub stage: String,
     pub round: Option<i64>,
     pub bytes: f64,
     pub seconds: f64,
     /// A later marker of the program is lower.
+    #[serde(skip)]
     pub has_fallen: bool,
 }
 

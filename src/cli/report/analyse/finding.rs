@@ -1,6 +1,7 @@
 //! The finding for one process: the verdict, and the numbers that led to it.
 
 use clap::ValueEnum;
+use serde::Serialize;
 
 use super::stats::{median, quantile, Slope, Trend};
 use crate::report::model::{Sizes, Unit};
@@ -84,17 +85,20 @@ impl Verdict {
 }
 
 /// The quantity whose trend decided the verdict.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Quantity {
-    /// RSS and swap.
+    #[serde(rename = "rss_and_swap")]
     Footprint,
     /// RSS and swap without the pages that the recycler caches, which it returns at need.
+    #[serde(rename = "rss_and_swap_without_cached")]
     WithoutCached,
     /// Live memory, while the footprint does not grow: new blocks fill free pages of the allocator.
     Live,
     /// Swap, while the footprint does not grow.
     Swap,
     /// Memory without the garbage that full collections release.
+    #[serde(rename = "left_by_collections")]
     AfterCollections,
 }
 
@@ -279,23 +283,26 @@ impl Finding {
 }
 
 /// A single change of the level, with the kind of memory that changed most.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct NamedStep {
     /// The round, minute or marker.
     pub at: f64,
     pub bytes: f64,
     pub kind: MemoryKind,
     /// Samples from the step on.
+    #[serde(skip)]
     pub samples_after: usize,
 }
 
 /// Growth per round of the parts of the footprint; NaN if unknown.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize)]
 pub struct GrowthParts {
     pub live: f64,
     /// Retained and cached memory.
+    #[serde(rename = "retained_and_recycled")]
     pub kept_free: f64,
     /// The part of it that the library does not return at need.
+    #[serde(skip)]
     pub retained: f64,
     pub recycled: f64,
     pub file: f64,
@@ -329,9 +336,11 @@ impl GrowthParts {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum MemoryKind {
     Live,
+    #[serde(rename = "retained_and_recycled")]
     KeptFree,
     File,
     /// Shared memory that PyTorch has not pinned.

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use super::between_stages::rss;
 use super::ProcessReport;
-use crate::report::model::{Point, Process};
+use crate::report::model::{KillCount, Point, Process};
 use flarena_shared::stages::Stage;
 
 /// The evidence that the kernel killed a process.
@@ -116,8 +116,8 @@ fn rss_at_end(process: &Process) -> f64 {
 
 /// The kernel's count of kills, as the processes of one control group saw it.
 struct Group {
-    /// Each count, the first time at which a process saw it, and the last time.
-    counts: Vec<(f64, f64, f64)>,
+    /// Each count, with the first and the last time at which a process saw it.
+    counts: Vec<KillCount>,
     /// The last marker of all.
     end: f64,
 }
@@ -125,25 +125,21 @@ struct Group {
 impl Group {
     fn of(members: &[&Process]) -> Group {
         let seen = members.iter().flat_map(|process| process.kill_counts());
-        let mut seen: Vec<(f64, f64, f64)> = seen
-            .map(|seen| (seen.count, seen.first, seen.last))
-            .collect();
-        seen.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let same = seen.chunk_by(|a, b| a.0 == b.0);
-        let of_all = same.map(|same| {
-            let first = same.iter().map(|seen| seen.1).fold(f64::INFINITY, f64::min);
-            let last = same
-                .iter()
-                .map(|seen| seen.2)
-                .fold(f64::NEG_INFINITY, f64::max);
-            (same[0].0, first, last)
+        let mut counts: Vec<KillCount> = seen.copied().collect();
+        counts.sort_by(|a, b| a.count.total_cmp(&b.count));
+        counts.dedup_by(|other, kept| {
+            let is_same = other.count == kept.count;
+            if is_same {
+                kept.first = kept.first.min(other.first);
+                kept.last = kept.last.max(other.last);
+            }
+            is_same
         });
-        let counts: Vec<(f64, f64, f64)> = of_all.collect();
         let ends = members.iter().map(|process| process.last_time());
         // A count never falls. If it does, the processes belong to several groups with the same limit.
         let is_one = counts
             .windows(2)
-            .all(|pair| pair[0].2 <= pair[1].1 + SAME_MOMENT_SECONDS);
+            .all(|pair| pair[0].last <= pair[1].first + SAME_MOMENT_SECONDS);
         Group {
             counts: if is_one { counts } else { Vec::new() },
             end: ends.fold(f64::NEG_INFINITY, f64::max),
@@ -159,8 +155,11 @@ impl Group {
             let (end, count) = (process.last_time(), process.kill_count());
             // Another process saw the same count so late that this one had ended before.
             let silence = process.longest_silence().max(MIN_SILENCE_SECONDS);
-            let at_end = self.counts.iter().position(|seen| Some(seen.0) == count);
-            let is_outlived = at_end.is_some_and(|at| self.counts[at].2 > end + silence);
+            let at_end = self
+                .counts
+                .iter()
+                .position(|seen| Some(seen.count) == count);
+            let is_outlived = at_end.is_some_and(|at| self.counts[at].last > end + silence);
             let rise = at_end
                 .map(|at| at + 1)
                 .filter(|rise| *rise < self.counts.len());
@@ -177,7 +176,7 @@ impl Group {
             .skip(1)
             .map(|(rise, places)| Suspects {
                 places: self.silent(all, places),
-                counted: Some((self.counts[rise].0 - self.counts[rise - 1].0) as usize),
+                counted: Some((self.counts[rise].count - self.counts[rise - 1].count) as usize),
             });
         let near = ended_together(all, near).into_iter();
         let near = near.map(|places| Suspects {

@@ -36,7 +36,7 @@ pub use between_stages::{GrowthInside, HiddenPeak};
 pub use comparison::{
     Comparison, Pair, ProcessComparison, SiteComparison, StageComparison, StageSizes, Sum, Whole,
 };
-pub use finding::{Basis, Cause, Finding, GrowthParts, MemoryKind, NamedStep, Quantity, Verdict};
+pub use finding::{Basis, Cause, Finding, MemoryKind, NamedStep, Quantity, Verdict};
 pub use garbage::swing;
 pub use gpu::{Allocated, GpuGrowth};
 pub use kill::Kill;
@@ -217,11 +217,10 @@ fn report(
     let last = process.last_visit();
     let last_rss = last.map_or(f64::NAN, |(_, point)| point.sizes[Size::Rss]);
     let with_pss = |point: &&Point| !point.sizes[Size::Pss].is_nan();
-    let points = process
-        .stages
-        .iter()
-        .flat_map(|(_, series)| series.points());
-    let latest = points.filter(with_pss).max_by_key(|point| point.order);
+    let latest = process
+        .points()
+        .filter(with_pss)
+        .max_by_key(|point| point.order);
     let last_pss = latest.map_or(f64::NAN, |point| point.sizes[Size::Pss]);
     ProcessReport {
         time_to_limit: TimeToLimit::estimate(&process, &finding, limit),

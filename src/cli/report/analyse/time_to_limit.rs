@@ -1,5 +1,7 @@
 //! Estimates when a growing process reaches a memory limit. The peak inside a round counts: that is where the limit is hit.
 
+use serde::Serialize;
+
 use super::finding::Finding;
 use super::stats::median;
 use crate::report::model::{Point, Process, Size};
@@ -7,26 +9,32 @@ use crate::report::model::{Point, Process, Size};
 /// So many of the latest rounds show the peak of a round. Single ones are noisy.
 const RECENT_ROUNDS: usize = 5;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum LimitOf {
     /// The control group with the least memory left.
+    #[serde(rename = "cgroup")]
     Group,
-    /// `FLARENA_MEMORY_LIMIT` of the process.
+    #[serde(rename = "FLARENA_MEMORY_LIMIT")]
     Setting,
-    /// `--limit` of the report.
+    #[serde(rename = "--limit")]
     Option,
-    /// The memory of the machine.
+    #[serde(rename = "machine")]
     Machine,
 }
 
+#[derive(Serialize)]
 pub struct TimeToLimit {
+    #[serde(rename = "limit_bytes")]
     pub limit: f64,
     pub limit_of: LimitOf,
     /// Bytes that are left at the peak of a round. All processes of a control group count for its limit.
+    #[serde(rename = "left_bytes")]
     pub left: f64,
     /// Seconds until the limit, and their bounds.
     pub seconds: f64,
+    #[serde(rename = "low_95")]
     pub earliest: f64,
+    #[serde(rename = "high_95")]
     pub latest: f64,
 }
 
@@ -91,8 +99,7 @@ fn recent_peaks(process: &Process, finding: &Finding, limit_of: LimitOf) -> Vec<
     let Some(series) = process.series(&finding.stage) else {
         return Vec::new();
     };
-    let all = process.stages.iter();
-    let mut markers: Vec<&Point> = all.flat_map(|(_, series)| series.points()).collect();
+    let mut markers: Vec<&Point> = process.points().collect();
     markers.sort_by_key(|point| point.order);
     let visits = series.drawn();
     let now = visits.last().map_or(f64::NAN, |(x, _)| *x);

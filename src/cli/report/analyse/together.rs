@@ -344,9 +344,9 @@ fn shared_limit(reports: &[ProcessReport], peak: f64, t: f64) -> f64 {
 
 /// The memory of the control group at the last marker up to a time; NaN if unknown.
 fn group_at(process: &Process, t: f64) -> f64 {
-    let stages = process.stages.iter();
-    let points = stages.flat_map(|(_, series)| series.points());
-    let known = points.filter(|p| p.t <= t && !p.sizes[Size::Cgroup].is_nan());
+    let known = process
+        .points()
+        .filter(|p| p.t <= t && !p.sizes[Size::Cgroup].is_nan());
     let last = known.max_by(|a, b| a.t.total_cmp(&b.t));
     last.map_or(f64::NAN, |point| point.sizes[Size::Cgroup])
 }

@@ -144,18 +144,37 @@ pub fn reaches_limit(estimate: &TimeToLimit) -> String {
     }
 }
 
+/// The facts about a process, besides its name and verdict.
+pub fn facts(report: &ProcessReport) -> Vec<String> {
+    let process = &report.process;
+    let limit = match process.cgroup_limit {
+        limit if limit.is_nan() => String::new(),
+        limit => format!(", limit {}", size(limit)),
+    };
+    let facts = [
+        unfinished(process),
+        process.job.as_ref().map(|job| format!("job {job}")),
+        process.alloc.clone(),
+        process.log.clone(),
+        programs(process),
+        observed_time(process),
+        Some(format!("peak {}{limit}", size(process.peak_rss))),
+        shared_memory(report),
+        last_marker(process),
+    ];
+    facts.into_iter().flatten().collect()
+}
+
 /// The time from the first marker to the last, such as `3.5 h`.
-pub fn observed_time(process: &Process) -> Option<String> {
-    let stages = process.stages.iter();
-    let points = stages.flat_map(|(_, series)| series.points());
-    let times = points.map(|point| point.t);
+fn observed_time(process: &Process) -> Option<String> {
+    let times = process.points().map(|point| point.t);
     let first = times.clone().fold(f64::NAN, f64::min);
     let last = times.fold(f64::NAN, f64::max);
     (last > first).then(|| duration(last - first))
 }
 
 /// `last marker 14:02:11, round 12, send`; `None` for a process that wrote the marker `exit` or became another program.
-pub fn last_marker(process: &Process) -> Option<String> {
+fn last_marker(process: &Process) -> Option<String> {
     let (stage, point) = process.last_visit()?;
     if process.has_exited || process.became.is_some() {
         return None;
@@ -189,7 +208,7 @@ pub fn listed(names: &[String]) -> Option<String> {
 }
 
 /// `began as setup_worker.py`; `became eval.py by an exec`
-pub fn programs(process: &Process) -> Option<String> {
+fn programs(process: &Process) -> Option<String> {
     let began = (!process.began_as.is_empty())
         .then(|| format!("began as {}", process.began_as.join(", then ")));
     let became = process
@@ -201,13 +220,13 @@ pub fn programs(process: &Process) -> Option<String> {
 }
 
 /// `2 ended without the marker exit`, of the processes of a chain
-pub fn unfinished(process: &Process) -> Option<String> {
+fn unfinished(process: &Process) -> Option<String> {
     let count = process.ended_without_exit;
     (count > 0).then(|| format!("{count} ended without the marker exit"))
 }
 
 /// `PSS 64.0 MB (shares memory with a forked process)`; `None` for a process without a fork.
-pub fn shared_memory(report: &ProcessReport) -> Option<String> {
+fn shared_memory(report: &ProcessReport) -> Option<String> {
     let pss = report.last_pss;
     (!pss.is_nan()).then(|| format!("PSS {} (shares memory with a forked process)", size(pss)))
 }

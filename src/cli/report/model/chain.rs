@@ -66,15 +66,8 @@ fn is_short(process: &Process) -> bool {
         && series().all(|series| series.rounds < MIN_ROUNDS_ALONE)
 }
 
-fn points(process: &Process) -> impl Iterator<Item = &Point> {
-    process
-        .stages
-        .iter()
-        .flat_map(|(_, series)| series.points())
-}
-
 fn first_round(process: &Process) -> f64 {
-    let rounds = points(process).map(|point| point.round);
+    let rounds = process.points().map(|point| point.round);
     rounds.fold(f64::NAN, f64::min)
 }
 

@@ -16,7 +16,7 @@ mod store;
 pub use chain::PEAK_STAGE;
 pub use collections::Collection;
 pub use order::Order;
-pub use process::{Notice, Process};
+pub use process::{KillCount, Notice, Process};
 pub use sample::{or_zero, Sample, Size, Sizes, NO_NAME};
 pub use series::{Point, Series, Unit};
 pub use site_history::{RoundHoldings, SiteHistory};

@@ -288,8 +288,7 @@ impl Process {
     pub fn finish(&mut self) {
         let stages = self.stages.iter_mut();
         stages.for_each(|(_, series)| series.finish());
-        let points = self.stages.iter().flat_map(|(_, series)| series.points());
-        let with_round = points.filter(|point| !point.round.is_nan());
+        let with_round = self.points().filter(|point| !point.round.is_nan());
         let mut rounds: Vec<(Order, f64)> = with_round.map(|p| (p.order, p.round)).collect();
         rounds.sort_by_key(|(order, _)| *order);
         rounds.dedup_by(|later, earlier| later.1 == earlier.1);
@@ -348,6 +347,11 @@ impl Process {
         named.map(|(_, series)| series)
     }
 
+    /// The points of all stages.
+    pub fn points(&self) -> impl Iterator<Item = &Point> + Clone {
+        self.stages.iter().flat_map(|(_, series)| series.points())
+    }
+
     /// Each stage with its last visit.
     pub fn last_visits(&self) -> impl Iterator<Item = (&str, &Point)> {
         let stages = self.stages.iter();
@@ -376,8 +380,7 @@ impl Process {
 
     /// The longest time between two markers in seconds.
     pub fn longest_silence(&self) -> f64 {
-        let points = self.stages.iter().flat_map(|(_, one)| one.points());
-        let mut times: Vec<f64> = points.map(|p| p.t).filter(|t| !t.is_nan()).collect();
+        let mut times: Vec<f64> = self.points().map(|p| p.t).filter(|t| !t.is_nan()).collect();
         times.sort_by(f64::total_cmp);
         let pauses = times.windows(2).map(|pair| pair[1] - pair[0]);
         pauses.fold(0.0, f64::max)

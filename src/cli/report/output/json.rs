@@ -5,10 +5,7 @@ use std::io::{self, Write};
 use serde_json::{json, Value};
 
 use crate::report::analyse::stats::Slope;
-use crate::report::analyse::{
-    Allocated, GpuGrowth, GrowthParts, Kill, LimitOf, MemoryKind, NamedStep, ProcessReport,
-    Quantity, Request, StageReport,
-};
+use crate::report::analyse::{Allocated, GpuGrowth, Kill, ProcessReport, Request, StageReport};
 use crate::report::explain;
 use crate::report::model::{Point, SiteHistory, Size, Sizes};
 use crate::report::read::FileReport;
@@ -81,12 +78,7 @@ fn process(report: &ProcessReport) -> Value {
         "markers": process.markers,
         "verdict": finding.verdict.name(),
         "evidence": explain::evidence(report),
-        "growth_inside_stage": report.growth_inside.as_ref().map(|growth| json!({
-            "stage": growth.stage,
-            "round": growth.round,
-            "bytes": growth.bytes,
-            "seconds": growth.seconds,
-        })),
+        "growth_inside_stage": report.growth_inside,
         "remedy": explain::remedy(report),
         "stage": finding.stage,
         "rounds": finding.rounds,
@@ -99,30 +91,12 @@ fn process(report: &ProcessReport) -> Value {
             "low_95": hourly.low,
             "high_95": hourly.high,
         })),
-        "steps": finding.steps.iter().map(step).collect::<Vec<_>>(),
+        "steps": finding.steps,
         "growth": slope(&finding.trend.slope),
-        "growth_of": match finding.quantity {
-            Quantity::Footprint => "rss_and_swap",
-            Quantity::WithoutCached => "rss_and_swap_without_cached",
-            Quantity::Live => "live",
-            Quantity::Swap => "swap",
-            Quantity::AfterCollections => "left_by_collections",
-        },
+        "growth_of": finding.quantity,
         "growth_that_matters_bytes_per_round": finding.trend.threshold,
-        "limit_reached": report.time_to_limit.as_ref().map(|estimate| json!({
-            "limit_bytes": estimate.limit,
-            "limit_of": match estimate.limit_of {
-                LimitOf::Group => "cgroup",
-                LimitOf::Setting => "FLARENA_MEMORY_LIMIT",
-                LimitOf::Option => "--limit",
-                LimitOf::Machine => "machine",
-            },
-            "left_bytes": estimate.left,
-            "seconds": estimate.seconds,
-            "low_95": estimate.earliest,
-            "high_95": estimate.latest,
-        })),
-        "growth_parts_bytes_per_round": parts(&finding.parts),
+        "limit_reached": report.time_to_limit,
+        "growth_parts_bytes_per_round": finding.parts,
         "typical": sizes(&finding.typical),
         "last_rss_bytes": report.last_rss,
         "last_pss_bytes": report.last_pss,
@@ -181,21 +155,6 @@ fn last_marker((stage, point): (&str, &Point)) -> Value {
     })
 }
 
-fn parts(parts: &GrowthParts) -> Value {
-    json!({
-        "live": parts.live,
-        "retained_and_recycled": parts.kept_free,
-        "recycled": parts.recycled,
-        "file": parts.file,
-        "shmem": parts.shmem,
-        "swap": parts.swap,
-        "outside_malloc": parts.outside_malloc,
-        "pymalloc": parts.pymalloc,
-        "arrow": parts.arrow,
-        "pinned": parts.pinned,
-    })
-}
-
 fn stage(stage: &StageReport) -> Value {
     json!({
         "stage": stage.stage,
@@ -204,23 +163,6 @@ fn stage(stage: &StageReport) -> Value {
         "last_rss_bytes": stage.last,
         "peak_rss_bytes": stage.peak,
         "growth": stage.growth.as_ref().map(slope),
-    })
-}
-
-fn step(step: &NamedStep) -> Value {
-    json!({
-        "at": step.at,
-        "bytes": step.bytes,
-        "kind": match step.kind {
-            MemoryKind::Live => "live",
-            MemoryKind::KeptFree => "retained_and_recycled",
-            MemoryKind::File => "file",
-            MemoryKind::Shmem => "shmem",
-            MemoryKind::Pinned => "pinned",
-            MemoryKind::Swap => "swap",
-            MemoryKind::OutsideMalloc => "outside_malloc",
-            MemoryKind::Unknown => "unknown",
-        },
     })
 }
 

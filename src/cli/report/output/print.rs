@@ -4,7 +4,7 @@ use super::{lines, narrow, request, ListLength, DETAILED_PROCESSES, OVERVIEW_ROW
 use crate::output::{indented, table, table_of_stacks, terminal_width};
 use crate::report::analyse::stats::Slope;
 use crate::report::analyse::{count_verdicts, ProcessReport, Request, Verdict, KILLED};
-use crate::report::explain::{self, observed_time};
+use crate::report::explain;
 use crate::report::model::SiteHistory;
 use crate::report::sites::{self, SiteTrend, FRAMES};
 use crate::report::units::{in_one_unit, or_dash, printable, signed_size, size, Amount};
@@ -68,27 +68,9 @@ fn overview(reports: &[ProcessReport]) -> String {
 
 fn process(report: &ProcessReport) -> String {
     let process = &report.process;
-    let mut facts = vec![printable(&report.full_name())];
-    facts.extend(explain::unfinished(process));
-    facts.extend(
-        process
-            .job
-            .as_ref()
-            .map(|job| format!("job {}", printable(job))),
-    );
-    facts.extend(process.alloc.as_deref().map(printable));
-    facts.extend(process.log.as_deref().map(printable));
-    facts.extend(explain::programs(process).as_deref().map(printable));
-    facts.extend(observed_time(process));
-    let mut peak = format!("peak {}", size(process.peak_rss));
-    if !process.cgroup_limit.is_nan() {
-        peak += &format!(", limit {}", size(process.cgroup_limit));
-    }
-    facts.push(peak);
-    facts.extend(explain::shared_memory(report));
-    facts.extend(explain::last_marker(process));
+    let facts = [vec![report.full_name()], explain::facts(report)].concat();
     let verdict = format!("{}: {}", report.verdict_name(), explain::evidence(report));
-    let mut text = lines(&facts.join(", "), "", "  ");
+    let mut text = lines(&printable(&facts.join(", ")), "", "  ");
     text += &lines(&verdict, "  ", "  ");
     if let Some(remedy) = explain::remedy(report) {
         text += &lines(&remedy, "  -> ", "     ");

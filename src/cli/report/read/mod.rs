@@ -2,9 +2,6 @@
 //!
 //! A damaged line never stops the reading. Each `FileReport` lists the lines that could not be read.
 
-#[cfg(test)]
-mod any_input;
-
 mod folder;
 mod line;
 mod record;

@@ -1,3 +1,5 @@
+mod any_input;
+
 use std::io::Write;
 
 use super::*;

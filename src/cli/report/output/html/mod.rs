@@ -12,7 +12,7 @@ use super::chart::{self, short};
 use super::{ListLength, CHARTED_PROCESSES, PAGE_ROWS};
 use crate::report::analyse::stats::Slope;
 use crate::report::analyse::{count_verdicts, ProcessReport, Together, Verdict, KILLED};
-use crate::report::explain::{self, observed_time};
+use crate::report::explain;
 use crate::report::read::{message_about_repeated_markers, FileReport};
 use crate::report::sites::explanation;
 use crate::report::units::{or_dash, plural, range, signed_size, size, Amount};
@@ -28,12 +28,14 @@ pub fn page(reports: &[ProcessReport], files: &[FileReport], length: ListLength)
     let (listed, unlisted) = length.split(reports, PAGE_ROWS);
     let (drawn, undrawn) = length.split(reports, CHARTED_PROCESSES);
     let all = Together::of(reports);
-    let is_quiet =
-        |report: &ProcessReport| report.finding.verdict == Verdict::Flat && !report.is_killed();
-    let mut loud = (0..drawn.len()).filter(|i| drawn.len() == 1 || !is_quiet(&drawn[*i]));
-    let last_open = loud.by_ref().take(OPEN_PROCESSES).last();
-    let is_open = |i: usize| {
-        last_open.is_some_and(|last| i <= last) && (drawn.len() == 1 || !is_quiet(&drawn[i]))
+    let is_loud = |report: &ProcessReport| {
+        drawn.len() == 1 || report.finding.verdict != Verdict::Flat || report.is_killed()
+    };
+    let mut unfolded = 0;
+    let mut is_open = |report: &ProcessReport| {
+        let is_open = is_loud(report) && unfolded < OPEN_PROCESSES;
+        unfolded += usize::from(is_open);
+        is_open
     };
     document(
         "flarena report",
@@ -42,7 +44,7 @@ pub fn page(reports: &[ProcessReport], files: &[FileReport], length: ListLength)
             main {
                 @if let Some(all) = &all { (together::section(all, reports)) }
                 (overview(listed, drawn.len()))
-                @for (i, report) in drawn.iter().enumerate() { (process(report, i, is_open(i))) }
+                @for (i, report) in drawn.iter().enumerate() { (process(report, i, is_open(report))) }
                 @if undrawn > 0 {
                     p {
                         (undrawn) " more processes have no charts, and " (unlisted) " of them are not in the table; "
@@ -200,18 +202,12 @@ fn overview(reports: &[ProcessReport], drawn: usize) -> Markup {
 
 fn process(report: &ProcessReport, i: usize, is_open: bool) -> Markup {
     let process = &report.process;
-    let facts = [
-        explain::unfinished(process),
-        process.job.as_ref().map(|job| format!("job {job}")),
-        process.alloc.clone(),
-        process.role.clone(),
-        process.log.clone(),
-        explain::programs(process),
-        observed_time(process),
-        explain::shared_memory(report),
-        explain::last_marker(process),
-    ];
-    let facts: Vec<String> = facts.into_iter().flatten().collect();
+    let facts: Vec<String> = process
+        .role
+        .clone()
+        .into_iter()
+        .chain(explain::facts(report))
+        .collect();
     html! {
         article id={ "p" (i) } {
             details open[is_open] {

@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 use proptest::sample::Index;
 
-use super::source::LineEnd;
-use super::{line, read_bytes};
+use super::super::source::LineEnd;
+use super::super::{line, read_bytes};
 use crate::control::Stats;
 use crate::report::analyse::fixtures::analyse;
 use crate::report::analyse::fixtures::judge;
