@@ -33,15 +33,25 @@ in_simulator() { # FOLDER VERSION MODE PROGRAM...
     wait $job
 }
 
+# Debian's PyTorch and its NumPy, without Debian's other packages.
+takes_debians_torch() {
+    local name python=$ROOT/build/venv-${VERSIONS[0]}/bin/python
+    torch_python || return
+    mkdir -p "$SCRATCH/debian"
+    for name in torch torchgen numpy; do ln -s "/usr/lib/python3/dist-packages/$name" "$SCRATCH/debian/$name"; done
+    PYTHONPATH=$SCRATCH/debian "$python" -c 'import torch' 2>/dev/null # fails if it is made for another Python
+}
 simulate_models() { # FOLDER VERSION KIND auto|off: with or without the values that the hooks drop
-    FLARENA_GC=$4 in_simulator "$1" "$2" glibc "$JOB/same_models.py" "$3" "$1/workspace"
+    PYTHONPATH=$SCRATCH/debian GC=$4 in_simulator "$1" "$2" glibc "$JOB/same_models.py" "$3" "$1/workspace"
 }
 models_are_equal() { # NAME OTHER LINES: the hashes that two jobs have printed
     local name
+    [ -e "$SCRATCH/$1" ] || { echo "python3 cannot import Debian's python3-torch"; return 77; }
     for name in "$1" "$2"; do
         [ "$(cat "$SCRATCH/$name/status")" -eq 0 ] || { explain_failure "$name"; return 1; }
-        grep -a '^MODEL' "$SCRATCH/$name/log" >"$SCRATCH/$name/models"
+        grep -a '^MODEL' "$SCRATCH/$name/log" | sort >"$SCRATCH/$name/models" # Swarm's sites print side by side
         [ "$(wc -l <"$SCRATCH/$name/models")" -eq "$3" ]
+        grep -axF "FLARENA_GC ${name##*-}" "$SCRATCH/$name/log"
     done
     cmp "$SCRATCH/$1/models" "$SCRATCH/$2/models"
 }
@@ -155,6 +165,8 @@ for version in "${VERSIONS[@]}" "${PRE_RELEASES[@]}"; do
     "$ROOT/scripts/venv.sh" "$version" >/dev/null || { fail "nvflare $version can be installed"; finish; exit; }
 done
 
+torch=()
+if takes_debians_torch; then torch=(torch); fi
 for version in "${VERSIONS[@]}"; do
     for mode in glibc jemalloc; do
         for trainers in external in-process; do
@@ -162,9 +174,9 @@ for version in "${VERSIONS[@]}"; do
         done
     done
     start "$version-workflows" simulate_workflows "$version"
-    for kind in known custom; do
-        start "$version-$kind-auto" simulate_models "$version" $kind auto
-        start "$version-$kind-off" simulate_models "$version" $kind off
+    for kind in known custom swarm "${torch[@]}"; do
+        start "$version-$kind-auto" simulate_models "$version" "$kind" auto
+        start "$version-$kind-off" simulate_models "$version" "$kind" off
     done
 done
 for version in "${PRE_RELEASES[@]}"; do start "$version-jemalloc-external" simulate "$version" jemalloc external; done
@@ -227,6 +239,10 @@ for version in "${VERSIONS[@]}"; do
         models_are_equal "$version-known-auto" "$version-known-off" 15
     check "nvflare $version: a controller of the program reads the last result and the global model at its end" \
         models_are_equal "$version-custom-auto" "$version-custom-off" 6
+    check "nvflare $version: each model of Swarm is the same whether or not the hooks drop values" \
+        models_are_equal "$version-swarm-auto" "$version-swarm-off" 8
+    check "nvflare $version: so is each of FedAvg with PyTorch's tensors and of FedOpt" \
+        models_are_equal "$version-torch-auto" "$version-torch-off" 9
 done
 check "nvflare ${VERSIONS[0]}: kits that FlarenaBuilder has built start alone, and run a job with all markers" \
     completed "${VERSIONS[0]}-built-jemalloc" jemalloc external

@@ -23,7 +23,7 @@ alone() { # VERSION MODE FOLDER COMMAND...
     without_preload HOME="$folder" PATH="$ROOT/build/venv-$version/bin:$PATH" FLARENA_LOG=info \
         NVFLARE_ENABLE_JEMALLOC_PRELOAD=$preload NVFLARE_CLIENT_MEMORY_PROFILE=1 \
         FLARENA_MARKER_FILE="$folder/markers.jsonl" NVFLARE_POC_WORKSPACE="$folder/poc" \
-        SITE_TOKEN=$CANARY "$@"
+        SITE_TOKEN=$CANARY ${GC:+FLARENA_GC=$GC} "$@"
 }
 
 # NVFlare's simulator (do_one_task in simulator_runner.py) has two races. Its threads, one for each site, write the

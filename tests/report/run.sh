@@ -657,7 +657,7 @@ opens() {
     done
     python3 "$here/edge_cases.py" >edge.jsonl
     report 0 --html edge.html edge.jsonl
-    FLARENA_LIB=$LIB without_preload "$flarena" compare --runs 2 --dir compared --html compare.html -- sleep 0.2 >/dev/null
+    without_preload FLARENA_LIB="$LIB" "$flarena" compare --runs 2 --dir compared --html compare.html -- sleep 0.2 >/dev/null
     python3 "$here/opens.py" 1.html 7.html 40.html 200.html edge.html compare.html
 }
 check "pages of 1, 7, 40 and 200 processes and of a comparison have no error, no overflow at 1200 and 390 pixels, and a name for each image" opens

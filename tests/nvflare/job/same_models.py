@@ -1,16 +1,22 @@
 """The same models in every workflow, whatever the hooks drop: a job whose server prints a hash of each global model.
 
-same_models.py known|custom FOLDER   runs it in NVFlare's simulator, with its workspace in FOLDER
+same_models.py KIND FOLDER   runs it in NVFlare's simulator, with its workspace in FOLDER
     known    FedAvg, ScatterAndGather, FedAvg again, cyclic and cross-site evaluation, one after the other
     custom   a controller of the program, which reads the global model, the last result and its peer at the end
+    swarm    Swarm: the first client aggregates
+    torch    FedAvg with PyTorch's tensors, then FedOpt
 """
 
 import hashlib
+import os
 import sys
 
 import numpy
 from nvflare.apis.fl_component import FLComponent
 from nvflare.app_common.aggregators.intime_accumulate_model_aggregator import InTimeAccumulateWeightedAggregator
+from nvflare.app_common.ccwf.ccwf_job import CCWFJob, SwarmClientConfig, SwarmServerConfig
+from nvflare.app_common.ccwf.comps.np_file_model_persistor import NPFileModelPersistor
+from nvflare.app_common.ccwf.comps.simple_model_shareable_generator import SimpleModelShareableGenerator
 from nvflare.app_common.np.np_model_persistor import NPModelPersistor
 from nvflare.app_common.np.np_trainer import NPTrainer
 from nvflare.app_common.np.np_validator import NPValidator
@@ -38,7 +44,8 @@ class Hashes(FLComponent):
         if event_type in ("_after_shareable_to_learnable", "_round_started", "_end_workflow", "_end_run"):
             model = fl_ctx.get_prop("global_model")
             if model is not None:
-                print("MODEL", event_type, fl_ctx.get_prop("current_round"), digest(model["weights"]), flush=True)
+                site, number = fl_ctx.get_identity_name(), fl_ctx.get_prop("current_round")
+                print("MODEL", site, event_type, number, digest(model["weights"]), flush=True)
 
 
 class ReadsAtTheEnd(FedAvg):
@@ -49,11 +56,11 @@ class ReadsAtTheEnd(FedAvg):
         print("MODEL custom", digest(model["weights"]), len(result) > 1, result is sent, flush=True)
 
 
-def main(kind, folder):
+def numpy_job(kind):
     job = FedJob(name="job", min_clients=CLIENTS)
     job.to_server(NPModelPersistor(), id="persistor")
     job.to_server(FullModelShareableGenerator(), id="shareable_generator")
-    job.to_server(InTimeAccumulateWeightedAggregator(expected_data_kind="WEIGHTS"), id="aggregator")
+    job.to_server(aggregator(), id="aggregator")
     job.to_server(Hashes(), id="hashes")
     fedavg = {"num_clients": CLIENTS, "num_rounds": ROUNDS, "persistor_id": "persistor"}
     if kind == "custom":
@@ -67,6 +74,47 @@ def main(kind, folder):
         job.to_server(CrossSiteModelEval(submit_model_task_name="submit_model"))
     job.to_clients(NPTrainer(sleep_time=0), tasks=["train", "submit_model"])
     job.to_clients(NPValidator(sleep_time=0), tasks=["validate"])
+    return job
+
+
+def aggregator(kind="WEIGHTS"):
+    return InTimeAccumulateWeightedAggregator(expected_data_kind=kind)
+
+
+def swarm_job():
+    job = CCWFJob(name="job", min_clients=CLIENTS)
+    parts = {"persistor": NPFileModelPersistor(), "shareable_generator": SimpleModelShareableGenerator()}
+    parts |= {"executor": NPTrainer(sleep_time=0), "aggregator": aggregator()}
+    client = SwarmClientConfig(min_responses_required=CLIENTS, **parts)
+    first = {"aggr_clients": ["site-1"], "starting_client": "site-1"}
+    job.add_swarm(SwarmServerConfig(num_rounds=ROUNDS, min_clients=CLIENTS, **first), client)
+    job.to_clients(Hashes(), id="hashes")
+    return job
+
+
+def torch_job():
+    import torch_models
+    from nvflare.app_opt.pt.fedopt import PTFedOptModelShareableGenerator
+    from nvflare.app_opt.pt.file_model_persistor import PTFileModelPersistor
+
+    job = FedJob(name="job", min_clients=CLIENTS)
+    job.to_server(torch_models.Net(), id="model")
+    job.to_server(PTFileModelPersistor(model="model", allow_numpy_conversion=False), id="tensors")
+    job.to_server(PTFileModelPersistor(model="model", global_model_file_name="arrays.pt"), id="persistor")
+    optimizer = {"path": "torch.optim.SGD", "args": {"lr": 0.5}, "config_type": "dict"}
+    job.to_server(PTFedOptModelShareableGenerator(optimizer, source_model="model"), id="shareable_generator")
+    job.to_server(aggregator("WEIGHT_DIFF"), id="aggregator")
+    job.to_server(Hashes(), id="hashes")
+    job.to_server(FedAvg(num_clients=CLIENTS, num_rounds=ROUNDS, persistor_id="tensors"))
+    ids = {f"{part}_id": part for part in ("persistor", "shareable_generator", "aggregator")}
+    job.to_server(ScatterAndGather(min_clients=CLIENTS, num_rounds=ROUNDS, wait_time_after_min_received=0, **ids))
+    job.to_clients(torch_models.Trainer(), tasks=["train"])
+    return job
+
+
+def main(kind, folder):
+    print("FLARENA_GC", os.environ["FLARENA_GC"], flush=True)
+    job = {"swarm": swarm_job, "torch": torch_job}.get(kind, lambda: numpy_job(kind))()
     job.simulator_run(folder, n_clients=CLIENTS, threads=CLIENTS)
 
 
