@@ -15,7 +15,7 @@ ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 # From top to bottom.
 LAYERS = {
     "src/cli": """
-        main manual compare doctor top report run who trim stats completions control output library proc words
+        main manual compare doctor top report run who trim stats completions control output library proc
         units exit
     """,
     "src/shim": """

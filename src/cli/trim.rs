@@ -10,7 +10,7 @@ use crate::control::{self, AskError, Request, Stats};
 use crate::proc::{parse_pid, Process};
 use crate::stats::seconds;
 use crate::units::bytes;
-use crate::{completions, exit, output};
+use crate::{exit, output};
 
 /// Make live processes return their free memory to the system
 ///
@@ -26,7 +26,7 @@ or runs without flarena",
     group = ArgGroup::new("target").required(true).args(["pid", "all"]))]
 pub struct Args {
     /// Process ids
-    #[arg(value_parser = parse_pid, add = completions::pids_with_channel())]
+    #[arg(value_parser = parse_pid)]
     pid: Vec<i32>,
     /// All processes on flarena that this user may trim
     #[arg(long)]

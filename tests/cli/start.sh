@@ -48,11 +48,11 @@ check "the error for a command that is not in PATH says so" \
     says "cannot start no-such-command-here: no such command in PATH" flarena run -- no-such-command-here
 check "an unknown option before the command is an error" \
     says "unexpected argument '--sties'" flarena run --sties -- true
-check "the error for a misspelt short subcommand suggests the nearest" says "a similar subcommand exists: 'run'" flarena rn
+check "the error for a misspelt subcommand suggests the nearest" says "a similar subcommand exists: 'report'" flarena reprot
+check "the error for a program without run says how to start it" says "to start a command: 'flarena run -- COMMAND'" flarena python3
+check "without arguments the first commands are printed" says "flarena run -- python3 train.py " flarena
+check "without arguments the exit status is 2" exits_with 2 flarena
 : >"$SCRATCH/train.py"
-check "the error for a script without run says how to start it" \
-    says "to start it: 'flarena run -- python3 $SCRATCH/train.py'" flarena "$SCRATCH/train.py"
-check "the error for a program without run says how to start it" says "to start it: 'flarena run -- python3'" flarena python3
 check "a script in this folder without Python is recognized" eval \
     'cd "$SCRATCH" && says "no such command in PATH; python3 train.py starts the file in this folder" flarena run -- train.py'
 check "the error for a size in two words says to write one" \
@@ -60,8 +60,8 @@ check "the error for a size in two words says to write one" \
 check "a size may have a space before its unit" exits_with 0 flarena run --limit '8 GB' -- true
 check "the error for a bad site number says which command lists them" says "flarena who PID lists them" flarena who 1 --holders x
 check "the error for a bad time limit of a report gives an example" says "is not a time, such as 30m or 24h" flarena report --fail-on limit:abc x
-check "a pid that --watch took as its interval is recognized" says "write 'flarena stats 4242 --watch'" flarena stats --watch 4242
-check "a pid that --holders took as its site is recognized" says "write 'flarena who 4242 --holders'" flarena who --holders 4242
+check "a pid after --watch is refused with a usage that has the pid first" says "Usage: flarena stats <PID> [OPTIONS]" flarena stats --watch 4242
+check "a pid after --holders is refused with a usage that has the pid first" says "Usage: flarena who <PID> [OPTIONS]" flarena who --holders 4242
 check "top sorts by memory" exits_with 0 flarena top --once --sort memory
 names_the_library() { flarena run "$@" -- true 2>&1 | grep -cx "flarena: preloading $LIB"; }
 check_output "with --verbose run names the library" 1 names_the_library --verbose

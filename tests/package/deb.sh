@@ -23,7 +23,7 @@ package_starts_kits() {
 completions_parse() {
     bash -n "$root/usr/share/bash-completion/completions/flarena"
     grep -q '^#compdef flarena' "$root/usr/share/zsh/vendor-completions/_flarena"
-    grep -q 'complete .*--command flarena' "$root/usr/share/fish/vendor_completions.d/flarena.fish"
+    grep -q '^complete -c flarena ' "$root/usr/share/fish/vendor_completions.d/flarena.fish"
 }
 
 manual_reads() {

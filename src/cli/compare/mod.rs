@@ -18,7 +18,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
-use clap::value_parser;
+use clap::{value_parser, ValueHint};
 use flarena_shared::python_line;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rustix::process::{getpid, set_child_subreaper};
@@ -26,7 +26,7 @@ use rustix::process::{getpid, set_child_subreaper};
 use crate::library::program::start_error;
 use crate::report::output::write;
 use crate::run::cannot_start;
-use crate::{completions, exit, output, units};
+use crate::{exit, output, units};
 use execution::{execute, End, Interrupts};
 use model::{log_path, order_of_turn, Comparison, Failure, Outcome};
 use variants::{Other, Variant};
@@ -76,7 +76,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     /// The command and its arguments
-    #[arg(trailing_var_arg = true, value_name = "COMMAND", required = true, add = completions::command())]
+    #[arg(trailing_var_arg = true, value_name = "COMMAND", required = true, value_hint = ValueHint::CommandWithArguments)]
     command: Vec<OsString>,
 }
 

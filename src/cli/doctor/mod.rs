@@ -21,12 +21,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use clap::ValueHint;
 use flarena_shared::role::{self, Surroundings};
 use serde_json::{json, Value};
 
 use crate::library::{self, Library, Unusable};
 use crate::proc::{parse_pid, Cgroup, Process};
-use crate::{completions, exit, output};
+use crate::{exit, output};
 use finding::{Finding, Level};
 use subject::Subject;
 use system::System;
@@ -47,7 +48,7 @@ Exit status: 0 no warning and no error; 1 at least one; 3 the process does not e
 or cannot be read")]
 pub struct Args {
     /// Process id
-    #[arg(value_parser = parse_pid, add = completions::pids_with_library())]
+    #[arg(value_parser = parse_pid)]
     pid: Option<i32>,
     /// Show every finding, also those that are fine
     #[arg(long)]
@@ -56,7 +57,7 @@ pub struct Args {
     #[arg(long)]
     json: bool,
     /// Command to examine; it is not started
-    #[arg(last = true, conflicts_with = "pid", value_name = "COMMAND", add = completions::command())]
+    #[arg(last = true, conflicts_with = "pid", value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
     command: Vec<OsString>,
 }
 

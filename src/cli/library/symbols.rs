@@ -4,13 +4,9 @@
 use std::io;
 use std::path::Path;
 
-use object::elf::{FileHeader64, PT_LOAD, SHN_UNDEF, SHT_DYNSYM};
-use object::read::elf::{
-    FileHeader, ProgramHeader, Rela, SectionHeader, SectionTable, Sym, SymbolTable,
-};
-use object::{Endianness, FileKind, ReadCache, ReadRef};
-
-type Header = FileHeader64<Endianness>;
+use object::elf::PT_LOAD;
+use object::read::elf::{ElfFile64, ProgramHeader};
+use object::{Endianness, FileKind, Object, ObjectSymbol, ReadCache, RelocationTarget};
 
 /// `malloc` in one file. Addresses are as linked; add the load bias.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -28,101 +24,43 @@ impl Malloc {
     /// `None` if the file is not a 64-bit ELF file with a dynamic symbol table.
     pub fn read(path: &Path) -> io::Result<Option<Self>> {
         let cache = ReadCache::new(super::elf::open(path)?);
-        match FileKind::parse(&cache) {
-            Ok(FileKind::Elf64) => Self::parse(&cache).map_err(io::Error::other),
-            _ => Ok(None),
-        }
-    }
-
-    fn parse<'data, R: ReadRef<'data>>(data: R) -> object::Result<Option<Self>> {
-        let header = Header::parse(data)?;
-        let endian = header.endian()?;
-        let sections = header.sections(endian, data)?;
-        let table = sections.symbols(endian, data, SHT_DYNSYM)?;
-        if table.is_empty() {
+        if !matches!(FileKind::parse(&cache), Ok(FileKind::Elf64)) {
             return Ok(None);
         }
-        let symbols = malloc_symbols(&table, endian);
-        Ok(Some(Self {
-            is_defined: symbols.iter().any(|symbol| symbol.is_defined),
-            mallctl: mallctl(&table, endian),
-            slots: slots(&sections, &table, &symbols, endian, data)?,
-            first_address: first_address(header.program_headers(endian, data)?, endian),
-        }))
-    }
-}
-
-/// One entry named `malloc`; a file with symbol versions can have several.
-struct MallocSymbol {
-    index: u32,
-    is_defined: bool,
-}
-
-fn malloc_symbols<'data, R: ReadRef<'data>>(
-    table: &SymbolTable<'data, Header, R>,
-    endian: Endianness,
-) -> Vec<MallocSymbol> {
-    let is_malloc = |symbol: &<Header as FileHeader>::Sym| {
-        matches!(table.symbol_name(endian, symbol), Ok(b"malloc"))
-    };
-    let symbols = (0..).zip(table.symbols());
-    symbols
-        .filter(|(_, symbol)| is_malloc(symbol))
-        .map(|(index, symbol)| MallocSymbol {
-            index,
-            is_defined: symbol.st_shndx(endian) != SHN_UNDEF,
-        })
-        .collect()
-}
-
-fn mallctl<'data, R: ReadRef<'data>>(
-    table: &SymbolTable<'data, Header, R>,
-    endian: Endianness,
-) -> Option<String> {
-    let is_defined = |symbol: &&<Header as FileHeader>::Sym| symbol.st_shndx(endian) != SHN_UNDEF;
-    let mut names = table.symbols().iter().filter(is_defined);
-    names.find_map(|symbol| {
-        let name = table.symbol_name(endian, symbol).ok()?;
-        let is_mallctl = name.ends_with(b"mallctl");
-        is_mallctl.then(|| String::from_utf8_lossy(name).into_owned())
-    })
-}
-
-/// The places of the relocations that refer to one of the symbols.
-fn slots<'data, R: ReadRef<'data>>(
-    sections: &SectionTable<'data, Header, R>,
-    table: &SymbolTable<'data, Header, R>,
-    symbols: &[MallocSymbol],
-    endian: Endianness,
-    data: R,
-) -> object::Result<Vec<u64>> {
-    let mut slots = Vec::new();
-    if symbols.is_empty() {
-        return Ok(slots);
-    }
-    let is_malloc = |index: u32| symbols.iter().any(|symbol| symbol.index == index);
-    for section in sections.iter() {
-        let Some((relocations, link)) = section.rela(endian, data)? else {
-            continue;
-        };
-        if link == table.section() {
-            let matching = relocations
-                .iter()
-                .filter(|relocation| is_malloc(relocation.r_sym(endian, false)));
-            slots.extend(matching.map(|relocation| relocation.r_offset(endian)));
+        let file = ElfFile64::<Endianness, _>::parse(&cache).map_err(io::Error::other)?;
+        if file.elf_dynamic_symbol_table().is_empty() {
+            return Ok(None);
         }
+        let mut found = Self::default();
+        // A file with symbol versions can have several symbols named `malloc`.
+        let mut mallocs = Vec::new();
+        for symbol in file.dynamic_symbols() {
+            let name = symbol.name_bytes().unwrap_or_default();
+            if name == b"malloc" {
+                found.is_defined |= !symbol.is_undefined();
+                mallocs.push(symbol.index());
+            } else if !symbol.is_undefined() && name.ends_with(b"mallctl") {
+                found.mallctl = Some(String::from_utf8_lossy(name).into_owned());
+            }
+        }
+        if !mallocs.is_empty() {
+            let relocations = file.dynamic_relocations().into_iter().flatten();
+            let slots = relocations.filter(|(_, relocation)| match relocation.target() {
+                RelocationTarget::Symbol(index) => mallocs.contains(&index),
+                _ => false,
+            });
+            found.slots = slots.map(|(slot, _)| slot).collect();
+        }
+        let endian = file.endian();
+        let segments = file.elf_program_headers().iter();
+        let loads = segments.filter(|segment| segment.p_type(endian) == PT_LOAD);
+        found.first_address = loads
+            .min_by_key(|segment| segment.p_offset(endian))
+            .map_or(0, |load| {
+                load.p_vaddr(endian).wrapping_sub(load.p_offset(endian))
+            });
+        Ok(Some(found))
     }
-    Ok(slots)
-}
-
-fn first_address(segments: &[<Header as FileHeader>::ProgramHeader], endian: Endianness) -> u64 {
-    let loads = segments
-        .iter()
-        .filter(|segment| segment.p_type(endian) == PT_LOAD);
-    let first = loads.min_by_key(|segment| segment.p_offset(endian));
-    first.map_or(0, |load| {
-        load.p_vaddr(endian).wrapping_sub(load.p_offset(endian))
-    })
 }
 
 #[cfg(test)]

@@ -1,22 +1,13 @@
 //! Reads processes through `/proc/PID`, without stopping or changing them.
 
 mod cgroup;
+mod files;
 mod java;
-mod maps;
 mod process;
-mod room;
-mod script;
-mod stat;
-mod status;
-mod user;
 
-pub use cgroup::Cgroup;
-pub use java::JavaHeap;
+pub use cgroup::{Cgroup, Room};
 #[cfg(test)]
-pub use maps::parse_maps;
-pub use maps::Mapping;
-pub use process::{parse_pid, Environment, Process, ReadError};
-pub use room::Room;
-pub use stat::Stat;
-pub use status::{Rollup, Status};
-pub use user::user_name;
+pub use files::parse_maps;
+pub use files::{Mapping, Rollup, Stat, Status};
+pub use java::JavaHeap;
+pub use process::{parse_pid, user_name, Environment, Process, ReadError};

@@ -1,17 +1,19 @@
 //! One process, and the files of its `/proc` directory.
+//!
+//! The command line can contain tokens. Only the file name of an existing script or the name of a
+//! module leaves this module, never an argument or code (`-c`).
 
-use std::ffi::OsString;
+use std::ffi::{CStr, OsStr, OsString};
 use std::fs;
 use std::io;
-use std::os::unix::ffi::OsStringExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use flarena_shared::system_error::reason;
+use flarena_shared::{kernel_path, python_line};
 
-use super::maps::{parse_maps, Mapping};
-use super::stat::Stat;
-use super::status::{Rollup, Status};
+use super::files::{parse_maps, Mapping, Rollup, Stat, Status};
 
 /// Why a process could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -46,14 +48,10 @@ pub fn parse_pid(text: &str) -> Result<i32, String> {
 
 impl Process {
     pub fn find(pid: i32) -> Result<Self, ReadError> {
-        Self::find_under(Path::new("/proc"), pid)
-    }
-
-    fn find_under(proc: &Path, pid: i32) -> Result<Self, ReadError> {
         let mut process = Self {
             pid,
             start_ticks: 0,
-            dir: proc.join(pid.to_string()),
+            dir: Path::new("/proc").join(pid.to_string()),
         };
         process.start_ticks = process.stat()?.start_ticks;
         Ok(process)
@@ -145,10 +143,8 @@ impl Process {
 
     /// The pid in the process's own pid namespace: the last of `NSpid`.
     pub fn own_pid(&self) -> i32 {
-        self.status()
-            .ok()
-            .and_then(|status| status.own_pid())
-            .unwrap_or(self.pid)
+        let status = self.status().ok();
+        status.and_then(|status| status.own_pid).unwrap_or(self.pid)
     }
 
     /// The start time in the process's own time namespace.
@@ -164,6 +160,40 @@ impl Process {
 
     pub fn network_namespace(&self) -> Option<PathBuf> {
         fs::read_link(self.path("ns/net")).ok()
+    }
+
+    /// The script or module of a Python process, else the kernel's name.
+    pub fn name(&self) -> String {
+        let comm = self.comm();
+        self.script(&comm).unwrap_or(comm)
+    }
+
+    /// The file name of the script that Python runs, or its module. `None` if the process set its
+    /// own name.
+    pub fn script(&self, comm: &str) -> Option<String> {
+        let is_generic = python_line::is_interpreter(comm) || comm == "pt_main_thread";
+        if !is_generic || !self.is_python() {
+            return None;
+        }
+        let arguments = self.arguments().ok()?;
+        let words = arguments.iter().map(|word| word.as_bytes());
+        python_line::read(words).program(|path| self.has_file(path))
+    }
+
+    /// Whether the executable file is Python. The first argument may be any text.
+    fn is_python(&self) -> bool {
+        let exe = fs::read_link(self.path("exe")).unwrap_or_default();
+        python_line::is_interpreter(kernel_path::file_name(&exe.to_string_lossy()))
+    }
+
+    /// Whether the file exists for the process: in its container and relative to its directory.
+    fn has_file(&self, path: &[u8]) -> bool {
+        let path = Path::new(OsStr::from_bytes(path));
+        let seen = match path.strip_prefix("/") {
+            Ok(rest) => self.path("root").join(rest),
+            Err(_) => self.path("cwd").join(path),
+        };
+        fs::metadata(seen).is_ok_and(|found| found.is_file())
     }
 }
 
@@ -202,15 +232,11 @@ fn boottime_ticks(offsets: &str) -> i64 {
     let line = offsets
         .lines()
         .find_map(|line| line.strip_prefix("boottime"));
-    let mut fields = line.unwrap_or_default().split_ascii_whitespace();
-    let mut number = || {
-        fields
-            .next()
-            .and_then(|field| field.parse::<i64>().ok())
-            .unwrap_or(0)
-    };
+    let fields = line.unwrap_or_default().split_ascii_whitespace();
+    let mut numbers = fields.map(|field| field.parse().unwrap_or(0));
+    let mut number = || numbers.next().unwrap_or(0);
     let per_second = rustix::param::clock_ticks_per_second() as i64;
-    let (seconds, nanoseconds) = (number(), number());
+    let (seconds, nanoseconds): (i64, i64) = (number(), number());
     seconds * per_second + nanoseconds * per_second / 1_000_000_000
 }
 
@@ -223,6 +249,31 @@ fn split_at_nul(bytes: &[u8]) -> Vec<OsString> {
         .split(|byte| *byte == 0)
         .map(|part| OsString::from_vec(part.to_vec()))
         .collect()
+}
+
+/// The name, as `ps` shows it; the number for a user without a name.
+pub fn user_name(uid: u32) -> String {
+    const LONGEST_ENTRY: usize = 16 << 10;
+    let mut buffer = [0; LONGEST_ENTRY];
+    // SAFETY: `passwd` is plain data, and zeroes are a valid value.
+    let mut entry: libc::passwd = unsafe { std::mem::zeroed() };
+    let mut found = std::ptr::null_mut();
+    // SAFETY: all pointers are to live values, and the length is that of the buffer.
+    let error = unsafe {
+        libc::getpwuid_r(
+            uid,
+            &mut entry,
+            buffer.as_mut_ptr(),
+            buffer.len(),
+            &mut found,
+        )
+    };
+    if error != 0 || found.is_null() || entry.pw_name.is_null() {
+        return uid.to_string();
+    }
+    // SAFETY: the call succeeded, so the name is a NUL-terminated string in `buffer`.
+    let name = unsafe { CStr::from_ptr(entry.pw_name) };
+    name.to_string_lossy().into_owned()
 }
 
 #[cfg(test)]
@@ -272,5 +323,11 @@ mod tests {
         let offsets = "monotonic           9         0\nboottime          -3 500000000\n";
         assert_eq!(boottime_ticks(offsets), ticks / 2 - 3 * ticks);
         assert_eq!(boottime_ticks(""), 0);
+    }
+
+    #[test]
+    fn a_user_without_a_name_is_shown_by_its_number() {
+        assert_eq!(user_name(0), "root");
+        assert_eq!(user_name(4_000_000_123), "4000000123");
     }
 }

@@ -58,14 +58,6 @@ impl FromStr for Condition {
     }
 }
 
-/// The beginnings of all conditions, for completions.
-pub fn beginnings() -> Vec<String> {
-    let kinds = ["growth:", "peak:", "limit:"].map(str::to_owned);
-    let verdicts =
-        Verdict::all().map(|verdict| format!("verdict:{}", verdict.name().replace(' ', "-")));
-    kinds.into_iter().chain(verdicts).collect()
-}
-
 impl Condition {
     /// Describes how the process meets the condition, if it does.
     pub fn failure(&self, report: &ProcessReport) -> Option<String> {

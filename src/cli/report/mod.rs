@@ -26,7 +26,7 @@ use anyhow::Context;
 use flarena_shared::system_error::reason;
 
 use crate::output::{note, print as print_text};
-use crate::{completions, exit, proc};
+use crate::{exit, proc};
 pub use analyse::stats::{median, Change, ChangeVerdict, Spread};
 use analyse::{Comparison, ProcessReport};
 use fail_on::Condition;
@@ -80,7 +80,7 @@ pub struct Args {
     /// process that warms up, has cyclic garbage or too few rounds does not meet it, and a rate per
     /// hour needs a minute of markers. peak:8GB fails when RSS was higher, limit:24h when a growing process
     /// reaches its memory limit sooner, verdict:retention when a process has this verdict.
-    #[arg(long, value_name = "CONDITION", add = completions::words(fail_on::beginnings))]
+    #[arg(long, value_name = "CONDITION")]
     fail_on: Vec<Condition>,
 }
 

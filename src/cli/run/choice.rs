@@ -8,7 +8,6 @@ use flarena_shared::malloc_conf::{self, Fault, OPTIONS};
 use flarena_shared::settings::{self, Key, Problem, Setting, REMOVED_NAME, TABLE};
 
 use crate::output;
-use crate::words::nearest;
 
 /// One setting of the table and its value.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -101,6 +100,16 @@ fn misspelt(name: &str) -> Option<&'static str> {
     let switches = TABLE.iter().map(|row| row.name);
     let mut switches = switches.filter(|known| known.starts_with("NVFLARE_"));
     switches.find(|known| strsim::damerau_levenshtein(known, name) <= known.len() / 4)
+}
+
+/// The name most similar to a misspelt one, if it is similar enough.
+fn nearest<'a>(names: impl Iterator<Item = &'a str>, typed: &str) -> Option<&'a str> {
+    let typed = typed.to_lowercase();
+    names
+        .map(|name| (strsim::jaro_winkler(&name.to_lowercase(), &typed), name))
+        .filter(|(likeness, _)| *likeness > 0.8)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, name)| name)
 }
 
 fn did_you_mean(name: &str) -> String {

@@ -12,12 +12,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use clap::builder::{OsStringValueParser, TypedValueParser};
+use clap::ValueHint;
 use flarena_shared::parse;
 use flarena_shared::settings::{self, Key, LogLevel, Setting, TABLE};
 use flarena_shared::system_error::reason;
 
 use crate::library::program::Program;
-use crate::{completions, exit, library, output};
+use crate::{exit, library, output};
 pub use choice::{describe as describe_fault, messages_about_unknown_names};
 use choice::{value_of, Choice};
 use plan::{Found, Plan};
@@ -34,13 +35,11 @@ const LAUNCHED: &str = "FLARENA_LAUNCHED";
 #[derive(clap::Args)]
 #[command(after_long_help = help(&USUAL))]
 pub struct Args {
-    /// The allocator behind malloc: jemalloc or glibc
-    #[arg(long, value_name = "NAME", value_parser = value_of(Key::Allocator),
-          add = completions::values_of(Key::Allocator))]
+    /// The allocator behind malloc
+    #[arg(long, value_name = "NAME", value_parser = ["jemalloc", "glibc"], ignore_case = true)]
     allocator: Option<String>,
-    /// The role whose defaults are used: client or server
-    #[arg(long, value_name = "ROLE", value_parser = value_of(Key::Role),
-          add = completions::values_of(Key::Role))]
+    /// The role whose defaults are used
+    #[arg(long, value_name = "ROLE", value_parser = ["client", "server"], ignore_case = true)]
     role: Option<String>,
     /// Name the process in markers, report, top and stats. A program that it starts is NAME/program,
     /// a forked worker NAME/worker
@@ -62,8 +61,7 @@ pub struct Args {
     limit: Option<String>,
     /// Set any setting by its name; may be repeated
     #[arg(long = "set", value_name = "NAME=VALUE",
-          value_parser = OsStringValueParser::new().try_map(Choice::parse),
-          add = completions::settings())]
+          value_parser = OsStringValueParser::new().try_map(Choice::parse))]
     set: Vec<Choice>,
     /// Print the environment that would be set, and do not start the command
     #[arg(long)]
@@ -82,7 +80,7 @@ pub struct Args {
         trailing_var_arg = true,
         value_name = "COMMAND",
         required_unless_present_any = ["dry_run", "help_all"],
-        add = completions::command()
+        value_hint = ValueHint::CommandWithArguments
     )]
     command: Vec<OsString>,
 }

@@ -7,22 +7,25 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use crate::control::{self, Request, STATS_TIMEOUT};
+use crate::output;
 use crate::proc::{parse_pid, Process};
-use crate::{completions, output};
 
 /// Show the memory of a live process: live, cached, retained, and outside malloc
 #[derive(clap::Args)]
-#[command(after_help = "Examples:
+#[command(
+    override_usage = "flarena stats <PID> [OPTIONS]",
+    after_help = "Examples:
   flarena stats 4242
   flarena stats 4242 --all
   flarena stats 4242 --watch 5
   flarena stats 4242 --json | jq .live_bytes
 
 Exit status: 0 success, also when a watched process ends; 3 the process does not exist, \
-refuses, or runs without flarena")]
+refuses, or runs without flarena"
+)]
 pub struct Args {
     /// Process id
-    #[arg(value_parser = parse_pid, add = completions::pids_with_channel())]
+    #[arg(value_parser = parse_pid)]
     pid: i32,
     /// Also show the internals of recycler, governor and allocator, and all settings
     #[arg(long, conflicts_with_all = ["watch", "json"])]

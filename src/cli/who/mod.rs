@@ -13,7 +13,7 @@ use flarena_shared::sites::Who;
 
 use crate::control::{self, Request, STATS_TIMEOUT};
 use crate::proc::{parse_pid, Process};
-use crate::{completions, exit, output};
+use crate::{exit, output};
 
 /// Show which lines of a program allocated the memory of a live process
 ///
@@ -21,17 +21,20 @@ use crate::{completions, exit, output};
 /// `flarena run --sites` (FLARENA_SITES=on) to record all sites, or record from now on with --start.
 /// Ages are in rounds. Figures of small blocks are estimates from samples; ERROR is their standard error.
 #[derive(clap::Args)]
-#[command(after_help = "Examples:
+#[command(
+    override_usage = "flarena who <PID> [OPTIONS]",
+    after_help = "Examples:
   flarena who 4242
   flarena who 4242 --start                  # record blocks from now on
   flarena who 4242 --holders                # of the first site
   flarena who 4242 --holders 3
   flarena who 4242 --folded > stacks.txt    # for flamegraph.pl, speedscope
 
-Exit status: 0 success; 3 the process does not exist, refuses, runs without flarena, or records no sites")]
+Exit status: 0 success; 3 the process does not exist, refuses, runs without flarena, or records no sites"
+)]
 pub struct Args {
     /// Process id
-    #[arg(value_parser = parse_pid, add = completions::pids_with_channel())]
+    #[arg(value_parser = parse_pid)]
     pid: i32,
     /// Record the sites of blocks that the process allocates from now on, until it ends
     #[arg(long, conflicts_with_all = ["holders", "folded", "json"])]
