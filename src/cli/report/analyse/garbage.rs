@@ -157,10 +157,7 @@ impl Lows {
             .iter()
             .map(|point| point.sizes.footprint())
             .collect();
-        Some(
-            Trend::of(&x, &all, size)
-                .with_slope_of_lows(Line::through_independent(&of_lows, values).slope),
-        )
+        Some(Trend::of(&x, &all, size).with_slope_of_lows(Line::through(&of_lows, values).slope))
     }
 }
 

@@ -19,6 +19,8 @@ mod job_noise;
 mod judge;
 mod kill;
 mod request;
+#[cfg(test)]
+mod second_accuracy;
 pub mod stats;
 mod time_to_limit;
 mod together;

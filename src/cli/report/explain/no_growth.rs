@@ -285,9 +285,9 @@ mod tests {
     #[test]
     fn a_certain_slope_of_uncertain_importance_is_unclear_and_not_a_level() {
         let noise = |round: f64| 8.0 * ((round * 2.39).sin() + (round * 1.13).cos());
-        let (verdict, text) = explanation(|round| 220.0 + 1.5 * round + noise(round));
+        let (verdict, text) = explanation(|round| 220.0 + 0.95 * round + noise(round));
         assert_eq!(verdict, Verdict::Unclear, "{text}");
-        let start = "RSS changes by +1.";
+        let start = "RSS changes by +0.9";
         assert!(text.starts_with(start), "{text}");
     }
 

@@ -1,20 +1,14 @@
 //! Prepares a series for its division into segments: without teeth, without isolated outliers, and
 //! with a bounded number of samples.
 
-use super::line::Line;
 use super::noise::Noise;
-use super::robust::{median, quantile, without_outliers, RobustLine};
+use super::robust::{median, without_outliers, RobustLine};
 use super::teeth::Lows;
 
 /// A longer series is divided into this many groups, whose medians are used.
 const MAX_GROUPS: usize = 200;
 /// In a shorter series, an isolated low sample may be the foot of a sawtooth.
 const MIN_FOR_OUTLIERS: usize = 12;
-/// With so many teeth, each gives one low. With fewer, all samples count.
-const MIN_TEETH: usize = 12;
-/// A large fall, as a share of the range of the series.
-const LARGE_FALL: f64 = 0.35;
-const MIN_LOWS: usize = 5;
 
 #[derive(Clone, Debug, Default)]
 pub struct Cleaned {
@@ -29,28 +23,19 @@ pub struct Cleaned {
     pub is_replaced: Vec<bool>,
     /// Shapes of the samples beside a line.
     shapes: Vec<Vec<f64>>,
-    /// The sample that stands for each group, if it is not the median.
-    picked: Option<Vec<usize>>,
 }
 
 impl Cleaned {
     pub fn of(x: &[f64], y: &[f64], teeth: Option<Lows>, resolution: f64) -> Cleaned {
-        let mut least_deviation = 0.0;
-        let mut starts = evenly_spaced(y.len());
+        let starts = evenly_spaced(y.len());
         let mut y = y.to_vec();
         let mut shapes = Vec::new();
         if let Some(lows) = teeth {
-            // A collector that runs within a round leaves a part of the round's garbage.
-            least_deviation = lows.rise_per_sample / 12f64.sqrt();
-            if lows.starts.len() >= MIN_TEETH {
-                starts = std::iter::once(0).chain(lows.starts).collect();
-            } else {
-                shapes = lows
-                    .shapes
-                    .iter()
-                    .map(|shape| medians(&starts, shape))
-                    .collect();
-            }
+            shapes = lows
+                .shapes
+                .iter()
+                .map(|shape| medians(&starts, shape))
+                .collect();
             y = lows.y;
         }
         let before = medians(&starts, &y);
@@ -63,7 +48,7 @@ impl Cleaned {
             .zip(&before)
             .map(|(y, before)| y != before)
             .collect();
-        let noise = Noise::of(&y, resolution).at_least(least_deviation);
+        let noise = Noise::of(&y, resolution);
         Cleaned {
             starts,
             x,
@@ -72,7 +57,6 @@ impl Cleaned {
             first: before[0],
             is_replaced,
             shapes,
-            picked: None,
         }
     }
 
@@ -87,10 +71,7 @@ impl Cleaned {
     /// The groups of another quantity of the same samples, with the same samples replaced: by the
     /// line between their neighbours.
     pub fn same_of(&self, y: &[f64]) -> Vec<f64> {
-        let mut values = match &self.picked {
-            Some(picked) => picked.iter().map(|i| y[*i]).collect(),
-            None => medians(&self.starts, y),
-        };
+        let mut values = medians(&self.starts, y);
         let n = values.len();
         let mut from = 0;
         for run in self.is_replaced.chunk_by(|a, b| a == b) {
@@ -145,36 +126,6 @@ impl Cleaned {
             noise,
             is_replaced,
             shapes: Vec::new(),
-            picked: None,
-        })
-    }
-
-    /// The lowest samples between large falls, for a series that swings without even teeth.
-    pub fn lows(x: &[f64], y: &[f64], resolution: f64) -> Option<Cleaned> {
-        let slope = Line::through(x, y).slope.per_x;
-        let pairs = x.iter().zip(y);
-        let level: Vec<f64> = pairs.map(|(x, y)| y - slope * x).collect();
-        let range = quantile(&level, 0.95) - quantile(&level, 0.05);
-        let is_fall = |i: &usize| y[*i - 1] - y[*i] > LARGE_FALL * range;
-        let falls = (1..y.len()).filter(is_fall);
-        let starts: Vec<usize> = std::iter::once(0).chain(falls).collect();
-        if starts.len() < MIN_LOWS {
-            return None;
-        }
-        let lowest = |(from, to)| (from..to).min_by(|&a: &usize, &b: &usize| y[a].total_cmp(&y[b]));
-        let lows: Vec<usize> = groups(&starts, y.len()).filter_map(lowest).collect();
-        let at = |of: &[f64]| -> Vec<f64> { lows.iter().map(|&i| of[i]).collect() };
-        let (x, y) = (at(x), at(y));
-        let noise = Noise::of(&y, resolution);
-        Some(Cleaned {
-            first: y[0],
-            is_replaced: vec![false; y.len()],
-            starts,
-            x,
-            y,
-            noise,
-            shapes: Vec::new(),
-            picked: Some(lows),
         })
     }
 }

@@ -31,19 +31,6 @@ impl Noise {
         }
     }
 
-    /// The noise if its deviation is at least this, although neighbours differ less.
-    pub fn at_least(self, deviation: f64) -> Noise {
-        if self.deviation >= deviation {
-            return self;
-        }
-        let step = 2.0 * self.deviation.powi(2) * (1.0 - self.correlation);
-        let correlation = 1.0 - step / (2.0 * deviation.powi(2));
-        Noise {
-            deviation,
-            correlation: correlation.clamp(self.correlation, MAX_CORRELATION),
-        }
-    }
-
     /// The variance of a mean of these samples divided by that of as many independent ones.
     pub fn inflation(&self) -> f64 {
         (1.0 + self.correlation) / (1.0 - self.correlation)

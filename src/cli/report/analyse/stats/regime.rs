@@ -3,7 +3,7 @@
 
 use super::bursts::segments_without_bursts;
 use super::cleaned::Cleaned;
-use super::line::Line;
+use super::line::{Known, Line};
 use super::robust::median;
 use super::segments::Segment;
 
@@ -42,6 +42,32 @@ pub struct Regime {
 }
 
 impl Regime {
+    /// All samples, with one step if it is certain that no slow change of the noise looks like it.
+    pub fn whole(series: &Cleaned) -> Regime {
+        /// The squares that the step explains, in variances of the noise.
+        const CERTAIN: f64 = 50.0;
+        let n = series.y.len();
+        let mut known = Known::constant(n);
+        known.add(&series.x);
+        let left = known.left_of(&series.y);
+        let steps = (MIN_ROUNDS..n.saturating_sub(MIN_ROUNDS)).map(|index| {
+            let (height, explained) = known.share_of(&after(index, 0..n), &left);
+            (explained, Step { index, height })
+        });
+        let best = steps.max_by(|a, b| a.0.total_cmp(&b.0));
+        let is_certain = |(explained, step): &(f64, Step)| {
+            let mut known = known.clone();
+            known.add(&after(step.index, 0..n));
+            let noise = known.slow_deviation(&series.y).0;
+            *explained > CERTAIN * noise.max(series.noise.deviation).powi(2)
+        };
+        let step = best.filter(is_certain).map(|(_, step)| step);
+        Regime {
+            steps: step.into_iter().collect(),
+            ..Regime::default()
+        }
+    }
+
     /// Replaces bursts in the series. A change of less than `material` does not matter.
     pub fn last(series: &mut Cleaned, material: f64) -> Regime {
         if series.y.len() < MIN_SETTLED_ROUNDS {
@@ -73,7 +99,6 @@ impl Regime {
             }
         }
         steps.retain(|step| step.height.abs() > material);
-        from = after_the_tail(series, from, &steps, material);
         let deciding = found.iter().find(|segment| segment.to > from);
         let level = deciding.map_or(0.0, |segment| segment.value_at(series.x[from]));
         let ups = steps.iter().filter(|step| step.height > 0.0).count();
@@ -90,28 +115,18 @@ impl Regime {
         }
     }
 
-    /// The samples of the regime with the steps taken out.
-    pub fn without_steps(&self, series: &Cleaned) -> Vec<f64> {
-        let mut y = series.y[self.from..].to_vec();
-        for step in &self.steps {
-            let later = &mut y[step.index - self.from..];
-            later.iter_mut().for_each(|value| *value -= step.height);
-        }
-        y
+    /// A shape for each step.
+    pub fn shapes_of_steps(&self, samples: usize) -> impl Iterator<Item = Vec<f64>> + '_ {
+        let shape = move |step: &Step| after(step.index, self.from..samples);
+        self.steps.iter().map(shape)
     }
 }
 
-/// A warm-up approaches its level more and more slowly. After its visible part, half as many samples
-/// still rise a little.
-fn after_the_tail(series: &Cleaned, from: usize, steps: &[Step], material: f64) -> usize {
-    let n = series.y.len();
-    let to = (from + from.div_ceil(2)).min(n - usize::max(2 * MIN_SETTLED_ROUNDS, n / 2).min(n));
-    let has_risen = from > 0 && series.y[from] - series.first > material / 4.0;
-    let is_level = steps.iter().all(|step| step.index > to);
-    match has_risen && is_level && to > from {
-        true => to,
-        false => from,
-    }
+/// 0 before a sample, and 1 from it on.
+fn after(index: usize, samples: std::ops::Range<usize>) -> Vec<f64> {
+    samples
+        .map(|sample| f64::from(u8::from(sample >= index)))
+        .collect()
 }
 
 /// The first segment at the end of the series that has the same slope as the last ones.

@@ -18,11 +18,8 @@ const MIN_MATCHES: f64 = 0.75;
 /// The samples of a swinging series without the rise since the last fall.
 pub struct Lows {
     pub y: Vec<f64>,
-    /// The first sample of each tooth, except the first tooth.
-    pub starts: Vec<usize>,
-    /// A collector runs at any time within a round, so the lows vary by up to this.
-    pub rise_per_sample: f64,
-    /// The time since the last fall, and 1 in the first tooth, whose begin is not known.
+    /// The time since the last fall, the same growing with x, for teeth that become steeper, and 1 in the first tooth, whose
+    /// begin is not known.
     pub shapes: Vec<Vec<f64>>,
 }
 
@@ -109,11 +106,12 @@ impl Lows {
         let rise = rise_beside_trend(x, y, &ages)?;
         let in_first = (0..y.len()).map(|i| f64::from(u8::from(i < first)));
         let in_first = in_first.collect();
+        let middle = x[x.len() / 2];
+        let faster = ages.iter().zip(x).map(|(age, x)| age * (x - middle));
+        let faster = faster.collect();
         Some(Lows {
             y: y.iter().zip(&ages).map(|(y, age)| y - rise * age).collect(),
-            starts,
-            rise_per_sample: rise * (x[x.len() - 1] - x[0]) / (x.len() - 1) as f64,
-            shapes: vec![ages, in_first],
+            shapes: vec![ages, faster, in_first],
         })
     }
 }

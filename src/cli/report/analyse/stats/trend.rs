@@ -14,16 +14,13 @@ use crate::report::units::MB;
 const MATERIAL_SHARE: f64 = 0.03;
 /// and at least this many bytes. Python allocates 1 MB at once, the kernel up to 2 MB.
 pub const MATERIAL_BYTES: f64 = 4.0 * MB;
-/// Growth must exceed zero by this multiple of the distance to the 95 % bound, which makes a false
-/// alarm as rare as 1 in 1000.
-const CERTAINTY: f64 = 1.6;
+/// Growth must exceed zero by this multiple of the distance to the 95 % bound, so that false alarms are rare.
+const CERTAINTY: f64 = 1.35;
 
 /// Smaller changes are invisible, as a share of the growth that matters.
 const RESOLUTION: f64 = 1.0 / 30.0;
 /// So many steps down are the ends of teeth.
 const MIN_FALLS: usize = 2;
-/// Teeth must explain all but this share of the deviation.
-const MAX_UNEXPLAINED: f64 = 0.6;
 
 /// The growth over all rounds that matters for a process of this size.
 pub fn material_growth(size: f64) -> f64 {
@@ -66,9 +63,37 @@ pub struct Trend {
 
 impl Trend {
     /// `x` ascends strictly. `process_size` determines the growth that matters.
+    ///
+    /// The last regime decides where it is clear. A series that swings has none: there all samples count, with one line
+    /// beside the swing, or beside its teeth if that is more exact.
     pub fn of(x: &[f64], y: &[f64], process_size: f64) -> Trend {
+        if x.len() < MIN_ROUNDS {
+            return Trend::of_few(x);
+        }
         let material = material_growth(process_size);
-        let mut trend = Trend {
+        let resolution = RESOLUTION * material;
+        let last_regime = |teeth: Option<Lows>| {
+            let mut series = Cleaned::of(x, y, teeth, resolution);
+            let regime = Regime::last(&mut series, material);
+            Trend::judge(x, series, regime, material)
+        };
+        let regime = last_regime(None);
+        let teeth = lows(x, y, resolution);
+        if teeth.is_none() && !regime.swings() && (!regime.is_vague() || regime.is_staircase()) {
+            return regime;
+        }
+        let series = Cleaned::one_line(x, y, resolution);
+        let series = series.unwrap_or_else(|| Cleaned::of(x, y, None, resolution));
+        let step = Regime::whole(&series);
+        let whole = Trend::judge(x, series, step, material);
+        let beside_teeth = teeth.map(|teeth| last_regime(Some(teeth)));
+        let is_better = |trend: &Trend| !trend.swings() && trend.width() < whole.width();
+        let better = beside_teeth.filter(is_better);
+        better.or(Some(regime).filter(is_better)).unwrap_or(whole)
+    }
+
+    fn of_few(x: &[f64]) -> Trend {
+        Trend {
             class: TrendClass::TooFewRounds,
             slope: Slope::default(),
             threshold: f64::INFINITY,
@@ -80,106 +105,72 @@ impl Trend {
             line: None,
             series: Cleaned::default(),
             first_group: 0,
-        };
-        if x.len() < MIN_ROUNDS {
-            return trend;
         }
-        let resolution = RESOLUTION * material;
-        let teeth = lows(x, y, resolution);
-        let mut swings = teeth.is_some();
-        let mut series = Cleaned::of(x, y, teeth, resolution);
-        let regime = Regime::last(&mut series, material);
-        let falls = trend.judge(x, series, regime, material);
-        // Steps down between rises are no events.
-        let has_teeth = falls.len() >= MIN_FALLS || trend.rise_is_undone();
-        if has_teeth {
-            trend.class = TrendClass::Unclear;
-        }
-        swings |= trend.class == TrendClass::Unclear;
-        // Bursts that were not recognized make the interval wide.
-        if swings || trend.width() > 4.0 * trend.threshold {
-            let mut width = if has_teeth {
-                f64::INFINITY
-            } else {
-                trend.width()
-            };
-            let teeth = has_teeth.then(|| Lows::between(x, y, falls)).flatten();
-            let explained = teeth.filter(|teeth| {
-                let left = |y: &[f64]| Line::through(x, y).residual_deviation(x, y);
-                left(&teeth.y) < MAX_UNEXPLAINED * left(y)
-            });
-            let without_teeth = explained.map(|teeth| Cleaned::of(x, y, Some(teeth), resolution));
-            let lows = swings.then(|| Cleaned::lows(x, y, resolution)).flatten();
-            let one_line = Cleaned::one_line(x, y, resolution);
-            let mut others = Vec::new();
-            for mut series in without_teeth.into_iter().chain(lows).chain(one_line) {
-                let regime = Regime::last(&mut series, material);
-                others.push((series, regime));
-            }
-            if has_teeth {
-                others.push((Cleaned::of(x, y, None, resolution), Regime::default()));
-            }
-            for (series, regime) in others {
-                let mut other = trend.clone();
-                let falls = other.judge(x, series, regime, material);
-                let is_valid = falls.len() < MIN_FALLS && !other.rise_is_undone();
-                if is_valid && other.width() < width {
-                    width = other.width();
-                    trend = other;
-                }
-            }
-        }
-        trend
     }
 
-    /// True if steps down take back half of the growth.
-    fn rise_is_undone(&self) -> bool {
+    /// True if steps down follow rises, or take back half of the growth: these are no single events.
+    fn swings(&self) -> bool {
         let falls = self.steps.iter().map(|step| step.height.min(0.0));
-        self.is_growing() && -2.0 * falls.sum::<f64>() > self.slope.per_x * self.settled_x
+        let falls: Vec<f64> = falls.filter(|height| *height < 0.0).collect();
+        let growth = self.slope.per_x * self.settled_x;
+        falls.len() >= MIN_FALLS || self.is_growing() && -2.0 * falls.iter().sum::<f64>() > growth
+    }
+
+    /// True if bursts or a swing that were not recognized may make the interval wide.
+    fn is_vague(&self) -> bool {
+        self.class == TrendClass::Unclear || self.width() > 4.0 * self.threshold
+    }
+
+    /// True for several steps up alone, which widen the interval, too.
+    fn is_staircase(&self) -> bool {
+        self.steps.len() > 1 && self.steps.iter().all(|step| step.height > 0.0)
     }
 
     pub fn width(&self) -> f64 {
         self.slope.high - self.slope.low
     }
 
-    /// Judges the cleaned series. Returns the first samples after steps down.
-    fn judge(&mut self, x: &[f64], series: Cleaned, regime: Regime, material: f64) -> Vec<usize> {
+    /// Judges the cleaned series by its last regime.
+    fn judge(x: &[f64], series: Cleaned, regime: Regime, material: f64) -> Trend {
         let from = regime.from;
-        let shapes = series.shapes_from(from);
-        let line = Line::beside(&shapes, &series.x[from..], &regime.without_steps(&series));
+        let mut shapes = series.shapes_from(from);
+        shapes.extend(regime.shapes_of_steps(series.y.len()));
+        let line = Line::beside(&shapes, &series.x[from..], &series.y[from..]);
         let Slope { per_x, low, .. } = line.slope;
-        self.slope = line.slope;
-        self.line = Some(line);
-        self.first_group = from;
-        self.warm_up = series.starts[from];
-        self.settled_from = x[self.warm_up];
-        self.rise_before = regime.rise_before;
-        self.settled_x = x[x.len() - 1] - self.settled_from;
-        self.threshold = material / self.settled_x;
+        let warm_up = series.starts[from];
+        let settled_from = x[warm_up];
+        let settled_x = x[x.len() - 1] - settled_from;
+        let threshold = material / settled_x;
         let half_width = per_x - low;
-        let is_certain = per_x.abs() > f64::max(self.threshold, CERTAINTY * half_width);
-        let is_short = x.len() - self.warm_up < MIN_SETTLED_ROUNDS;
-        // So few lows may rise by chance.
-        let has_few_lows = series.x.len() < x.len() && series.x.len() - from < MIN_SETTLED_ROUNDS;
+        let is_certain = per_x.abs() > f64::max(threshold, CERTAINTY * half_width);
+        let is_short = x.len() - warm_up < MIN_SETTLED_ROUNDS;
         let has_ended = regime.is_flat && regime.rise_before > material;
-        self.class = match () {
-            () if is_certain && has_few_lows => TrendClass::Unclear,
+        let class = match () {
             () if is_certain && per_x < 0.0 => TrendClass::Falling,
             () if is_certain && (is_short || regime.is_slowing) => TrendClass::WarmingUp,
             () if is_certain => TrendClass::Growing,
-            () if half_width > 10.0 * self.threshold => TrendClass::Unclear,
+            () if half_width > 10.0 * threshold => TrendClass::Unclear,
             () if has_ended => TrendClass::Level,
-            () if per_x > self.threshold && low > 0.0 => TrendClass::Unclear,
+            () if per_x > threshold && low > 0.0 => TrendClass::Unclear,
             () => TrendClass::Level,
         };
         let sample_of = |step: &Step| Step {
             index: series.starts[step.index],
             ..*step
         };
-        self.steps = regime.steps.iter().map(sample_of).collect();
-        self.series = series;
-        let falls = self.steps.iter().filter(|step| step.height < 0.0);
-        falls.map(|step| step.index).collect()
+        Trend {
+            class,
+            slope: line.slope,
+            threshold,
+            settled_from,
+            settled_x,
+            warm_up,
+            rise_before: regime.rise_before,
+            steps: regime.steps.iter().map(sample_of).collect(),
+            line: Some(line),
+            first_group: from,
+            series,
+        }
     }
 
     /// The trend with the slope of a few lows after collections, over the same rounds.
