@@ -96,7 +96,7 @@ mod tests {
     use crate::report::units::MB;
 
     /// `(seconds, stage, RSS in MB)`
-    fn course<'a>(markers: &'a [(f64, &'a str, f64)]) -> impl Iterator<Item = Sample<'a>> {
+    fn course<'a>(markers: &'a [(f64, &'a str, f64)]) -> impl Iterator<Item = Sample> + 'a {
         markers
             .iter()
             .enumerate()
@@ -137,7 +137,7 @@ mod tests {
     fn a_peak_between_two_markers_is_found_before_the_later_one() {
         let peak_of = |peaks: [f64; 3]| {
             let marker = |(seq, peak): (usize, f64)| Sample {
-                peak_rss: peak * MB,
+                peak_rss: Some(peak * MB),
                 ..sample(seq, sizes(&[(Size::Rss, 59.0)]))
             };
             hidden_peak(&processes(peaks.into_iter().enumerate().map(marker))[0])

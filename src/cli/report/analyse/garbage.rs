@@ -188,7 +188,9 @@ pub fn swing(series: &Series, finding: &Finding) -> f64 {
 mod tests {
     use super::*;
     use crate::report::analyse::fixtures::analyse;
-    use crate::report::analyse::fixtures::{process_and_finding, processes, sample, sizes};
+    use crate::report::analyse::fixtures::{
+        if_known, process_and_finding, processes, sample, sizes,
+    };
     use crate::report::analyse::stats::random::Random;
     use crate::report::analyse::Quantity;
     use crate::report::model::Sample;
@@ -211,9 +213,9 @@ mod tests {
             ];
             Sample {
                 stage: "after_aggregation".into(),
-                gc_released: released * MB,
+                gc_released: if_known(released * MB),
                 gc_live_after: low(*live, *released),
-                gc_ms: 10.0,
+                gc_ms: Some(10.0),
                 ..sample(round, sizes(&known))
             }
         };
@@ -221,12 +223,8 @@ mod tests {
     }
 
     /// The collection runs just before the marker.
-    fn low(live: f64, released: f64) -> f64 {
-        if released > 0.0 {
-            live * MB
-        } else {
-            f64::NAN
-        }
+    fn low(live: f64, released: f64) -> Option<f64> {
+        (released > 0.0).then_some(live * MB)
     }
 
     fn verdict(rounds: &[(f64, f64)]) -> Verdict {
@@ -260,9 +258,9 @@ mod tests {
             sawtooth(48, 6, height, 0.0).into_iter().enumerate().map(
                 move |(round, (live, released))| Sample {
                     pid: Some(pid),
-                    gc_released: released * MB,
+                    gc_released: if_known(released * MB),
                     gc_live_after: low(live, released),
-                    site: Some(format!("site-{pid}").into()),
+                    site: Some(format!("site-{pid}")),
                     ..sample(
                         round,
                         sizes(&[(Size::Live, live), (Size::Rss, live + 100.0)]),

@@ -242,8 +242,8 @@ mod tests {
             t: Some(t),
             stage: stage.into(),
             round: (stage == "train").then_some(12),
-            cgroup_limit: 1000.0 * MB,
-            oom_kills,
+            cgroup_limit: Some(1000.0 * MB),
+            oom_kills: Some(oom_kills),
             seq: Some(markers[..place].iter().filter(|one| one.0 == pid).count() as u64),
             ..sample(place, sizes(&[(Size::Rss, rss)]))
         };

@@ -207,16 +207,16 @@ mod tests {
     use super::*;
     use crate::report::model::Sample;
 
-    fn marker(pid: u32, proc: &str, round: usize, rss: f64) -> Sample<'static> {
+    fn marker(pid: u32, proc: &str, round: usize, rss: f64) -> Sample {
         Sample {
             pid: Some(pid),
-            proc: proc.to_owned().into(),
+            proc: proc.to_owned(),
             host: Some("node".into()),
             ..sample(round, sizes(&[(Size::Rss, rss), (Size::File, 20.0)]))
         }
     }
 
-    fn requests_of(samples: Vec<Sample<'static>>, rounds: Option<u64>) -> Vec<Request> {
+    fn requests_of(samples: Vec<Sample>, rounds: Option<u64>) -> Vec<Request> {
         requests(&analyse(processes(samples)), rounds)
     }
 
@@ -262,7 +262,7 @@ mod tests {
     #[test]
     fn the_peak_between_two_markers_counts() {
         let peak = |round| Sample {
-            recent_peak_rss: 900.0 * MB,
+            recent_peak_rss: Some(900.0 * MB),
             ..marker(1, "TR", round, 320.0)
         };
         let found = requests_of((0..6).map(peak).collect(), None);

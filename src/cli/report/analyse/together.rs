@@ -370,7 +370,7 @@ mod tests {
                 site: Some(site.into()),
                 t: Some(t),
                 stage: stage.into(),
-                cgroup_limit: 1000.0 * MB,
+                cgroup_limit: Some(1000.0 * MB),
                 ..sample(seq, sizes(&[(Size::Rss, rss), (Size::Cgroup, 400.0)]))
             }
         };
@@ -436,13 +436,13 @@ mod tests {
 
     #[test]
     fn the_limit_of_one_process_is_not_that_of_processes_without_a_limit() {
-        let marker = |pid: u32, group: f64, limit: f64| Sample {
+        let marker = |pid: u32, group: f64, limit: Option<f64>| Sample {
             pid: Some(pid),
-            cgroup_limit: limit * MB,
+            cgroup_limit: limit.map(|limit| limit * MB),
             ..sample(0, sizes(&[(Size::Rss, 190.0), (Size::Cgroup, group)]))
         };
-        let limited = marker(1, 190.0, 200.0);
-        let all = Together::of(&analyse(processes([limited, marker(2, 5000.0, f64::NAN)])));
+        let limited = marker(1, 190.0, Some(200.0));
+        let all = Together::of(&analyse(processes([limited, marker(2, 5000.0, None)])));
         assert!(all.unwrap().limit.is_nan());
     }
 

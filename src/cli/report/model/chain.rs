@@ -146,7 +146,7 @@ mod tests {
     use crate::report::model::{Sample, Unit};
 
     /// A process per round: it loads, receives, sends and ends.
-    fn markers(round: usize, site: &'static str, rss: f64) -> [Sample<'static>; 4] {
+    fn markers(round: usize, site: &'static str, rss: f64) -> [Sample; 4] {
         ["load", "receive", "send", "exit"].map(|stage| {
             let seq = ["load", "receive", "send", "exit"]
                 .iter()

@@ -5,7 +5,7 @@ use flarena_shared::stages::Stage;
 
 use super::collections::Collections;
 use super::order::{Order, SeenNumbers};
-use super::sample::{or_zero, Sample, Size, NO_NAME};
+use super::sample::{Sample, Size, NO_NAME};
 use super::series::{Axis, Point, Series};
 use super::site_history::SiteHistory;
 
@@ -119,6 +119,7 @@ impl Process {
         Process {
             pid: sample.pid,
             start: sample.start,
+            proc: NO_NAME.to_owned(),
             log,
             // Unknown is NaN. `default` would say 0.
             cgroup_limit: f64::NAN,
@@ -146,7 +147,7 @@ impl Process {
         self.first_time = sample.t.map_or(self.first_time, |t| t.min(self.first_time));
         if sample.begins_program() {
             self.loaded = sample.t;
-            self.cpu_ms_at_load = or_zero(sample.cpu_ms);
+            self.cpu_ms_at_load = sample.cpu_ms.unwrap_or(0.0);
         }
         self.markers += 1;
         self.has_exited |= sample.stage == Stage::Exit.name();
@@ -163,8 +164,8 @@ impl Process {
             t: sample.t.unwrap_or(f64::NAN),
             sizes: sample.sizes,
             peak: sample.sizes[Size::Rss],
-            highest: sample.peak_rss,
-            recent_peak: sample.recent_peak_rss,
+            highest: sample.peak_rss.unwrap_or(f64::NAN),
+            recent_peak: sample.recent_peak_rss.unwrap_or(f64::NAN),
             mono: sample.mono.unwrap_or(f64::NAN),
             count: 1.0,
         });
@@ -189,12 +190,12 @@ impl Process {
     }
 
     fn update_identity(&mut self, sample: &Sample) {
-        if self.proc.is_empty() || self.proc == NO_NAME {
-            self.proc = sample.proc.clone().into_owned();
+        if self.proc == NO_NAME && !sample.proc.is_empty() {
+            self.proc.clone_from(&sample.proc);
         }
-        let set_once = |mine: &mut Option<String>, theirs: &Option<std::borrow::Cow<str>>| {
+        let set_once = |mine: &mut Option<String>, theirs: &Option<String>| {
             if mine.is_none() {
-                *mine = theirs.as_deref().map(str::to_owned);
+                mine.clone_from(theirs);
             }
         };
         set_once(&mut self.program, &sample.program);
@@ -212,32 +213,27 @@ impl Process {
     fn update_totals(&mut self, sample: &Sample) {
         let rss = sample.sizes[Size::Rss];
         let highest = self.peak_rss.max(rss);
-        if sample.peak_rss > highest {
-            self.peak_before = Some((sample.stage.clone().into_owned(), sample.round));
+        let peak = sample.peak_rss.unwrap_or(f64::NAN);
+        if peak > highest {
+            self.peak_before = Some((sample.stage.clone(), sample.round));
         } else if rss >= highest {
             self.peak_before = None;
         }
-        self.peak_rss = highest.max(sample.peak_rss);
+        self.peak_rss = highest.max(peak);
         self.note_kills(sample);
-        self.cpu_ms = self.cpu_ms.max(sample.cpu_ms);
+        self.cpu_ms = self.cpu_ms.max(sample.cpu_ms.unwrap_or(f64::NAN));
         self.memory_limit = sample.memory_limit.or(self.memory_limit);
         self.host_memory = sample.host_memory.or(self.host_memory);
-        if !sample.cgroup_limit.is_nan() {
-            self.cgroup_limit = sample.cgroup_limit;
-        }
+        self.cgroup_limit = sample.cgroup_limit.unwrap_or(self.cgroup_limit);
     }
 
     fn note_kills(&mut self, sample: &Sample) {
         /// A group with more kills is restarted again and again. The latest counts are kept.
         const MAX_COUNTS: usize = 64;
-        let Some(t) = sample.t.filter(|_| !sample.oom_kills.is_nan()) else {
+        let Some((t, count)) = sample.t.zip(sample.oom_kills) else {
             return;
         };
-        match self
-            .kill_counts
-            .iter_mut()
-            .find(|seen| seen.count == sample.oom_kills)
-        {
+        match self.kill_counts.iter_mut().find(|seen| seen.count == count) {
             Some(seen) => (seen.first, seen.last) = (seen.first.min(t), seen.last.max(t)),
             None => {
                 if self.kill_counts.len() == MAX_COUNTS {
@@ -246,7 +242,7 @@ impl Process {
                 // Most groups see one count. The default capacity of four would waste memory.
                 self.kill_counts.reserve_exact(1);
                 self.kill_counts.push(KillCount {
-                    count: sample.oom_kills,
+                    count,
                     first: t,
                     last: t,
                 });

@@ -87,10 +87,7 @@ impl Store {
         if same.clone().count() < 2 {
             return false;
         }
-        let [mine, site] = [
-            &self.processes[index].host,
-            &sample.site.as_deref().map(str::to_owned),
-        ];
+        let (mine, site) = (&self.processes[index].host, &sample.site);
         same.map(|other| &self.processes[*other]).any(|other| {
             let serves = site.as_ref().is_none_or(|site| other.sites.contains(site));
             let is_new = sample.seq.is_some_and(|seq| !other.has_seen(seq));

@@ -214,7 +214,7 @@ struct Reader<'a> {
     /// The first parts of a line that a container runtime has divided.
     divided: Vec<u8>,
     /// The `[RSS]` line read last, until it is known whether a `[MEM]` line completes it.
-    pending: Option<(Sample<'static>, u64)>,
+    pending: Option<(Sample, u64)>,
     /// Markers of processes beyond the limit of the store.
     dropped_markers: u64,
     /// Markers of which it is not known which of two machines wrote them.
@@ -286,7 +286,7 @@ impl<'a> Reader<'a> {
             self.add_pending();
             match sample.pid {
                 Some(_) => self.add(sample, line),
-                None => self.pending = Some((sample.into_owned(), line)),
+                None => self.pending = Some((sample, line)),
             }
         }
         if let Some(memory) = content.memory
@@ -310,13 +310,13 @@ impl<'a> Reader<'a> {
 
     fn add(&mut self, sample: Sample, line: u64) {
         self.report.markers += 1;
-        let is_newer = sample.format_version > f64::from(FORMAT_VERSION);
-        if is_newer && !self.has_reported_version {
+        let newer = sample.format_version;
+        let newer = newer.filter(|version| *version > f64::from(FORMAT_VERSION));
+        if let Some(version) = newer.filter(|_| !self.has_reported_version) {
             self.has_reported_version = true;
             let text = format!(
-                "records of version {}, which is newer than version {FORMAT_VERSION} of this flarena; \
-                 unknown fields are ignored",
-                sample.format_version
+                "records of version {version}, which is newer than version {FORMAT_VERSION} of this flarena; \
+                 unknown fields are ignored"
             );
             self.report.add_note(Some(line), text);
         }
