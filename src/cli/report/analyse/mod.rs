@@ -20,6 +20,7 @@ mod judge;
 mod kill;
 mod request;
 pub mod stats;
+mod sweep;
 mod time_to_limit;
 mod together;
 

@@ -101,10 +101,9 @@ fn recent_peaks(process: &Process, finding: &Finding, limit_of: LimitOf) -> Vec<
     };
     let mut markers: Vec<&Point> = process.points().collect();
     markers.sort_by_key(|point| point.order);
-    let visits = series.drawn();
-    let now = visits.last().map_or(f64::NAN, |(x, _)| *x);
+    let now = series.positions().last().copied().unwrap_or(f64::NAN);
     let (mut peaks, mut begin, mut highest_before) = (Vec::new(), 0, f64::NAN);
-    for (x, visit) in visits {
+    for (x, visit) in series.positioned() {
         let length = markers[begin..].partition_point(|point| point.order <= visit.order);
         // NaN is no rise.
         let highest = if visit.highest > highest_before {

@@ -57,10 +57,9 @@ pub struct Process {
     pub peak_before: Option<(String, Option<i64>)>,
     /// The highest CPU time in the markers; NaN if unknown.
     cpu_ms: f64,
-    /// The CPU time with which the program began: an exec keeps it.
-    cpu_ms_at_load: f64,
-    /// CPU time of the processes before this one in a chain.
-    cpu_ms_before: f64,
+    /// What is added to it: that of the processes before in a chain, less that at the start of the program, because an
+    /// exec keeps it.
+    cpu_ms_offset: f64,
     pub markers: u64,
     /// Time of the marker `load`, with which a program begins; `None` if it was not read.
     pub loaded: Option<f64>,
@@ -147,7 +146,7 @@ impl Process {
         self.first_time = sample.t.map_or(self.first_time, |t| t.min(self.first_time));
         if sample.begins_program() {
             self.loaded = sample.t;
-            self.cpu_ms_at_load = sample.cpu_ms.unwrap_or(0.0);
+            self.cpu_ms_offset = -sample.cpu_ms.unwrap_or(0.0);
         }
         self.markers += 1;
         self.has_exited |= sample.stage == Stage::Exit.name();
@@ -157,18 +156,7 @@ impl Process {
         let site = self.place_of_site(sample);
         let series = self.series_mut(&sample.stage);
         *total_points -= series.len();
-        series.push(Point {
-            order,
-            round: sample.round.map_or(f64::NAN, |round| round as f64),
-            site,
-            t: sample.t.unwrap_or(f64::NAN),
-            sizes: sample.sizes,
-            peak: sample.sizes[Size::Rss],
-            highest: sample.peak_rss.unwrap_or(f64::NAN),
-            recent_peak: sample.recent_peak_rss.unwrap_or(f64::NAN),
-            mono: sample.mono.unwrap_or(f64::NAN),
-            count: 1.0,
-        });
+        series.push(Point::of(sample, order, site));
         if series.len() > max_points_per_stage {
             series.compact(max_points_per_stage);
         }
@@ -320,12 +308,17 @@ impl Process {
 
     /// CPU time of the program in seconds; NaN if unknown.
     pub fn cpu_seconds(&self) -> f64 {
-        (self.cpu_ms - self.cpu_ms_at_load + self.cpu_ms_before) / 1000.0
+        (self.cpu_ms + self.cpu_ms_offset) / 1000.0
     }
 
-    /// Adds the CPU time of a process before this one in a chain.
-    pub fn add_cpu_of(&mut self, before: &Process) {
-        self.cpu_ms_before += 1000.0 * before.cpu_seconds();
+    /// Counts those of a chain before this process as part of it.
+    pub fn follow(&mut self, before: &Process) {
+        self.cpu_ms_offset += before.cpu_ms + before.cpu_ms_offset;
+        self.ended_without_exit =
+            before.ended_without_exit + u64::from(!before.has_exited && before.became.is_none());
+        self.markers += before.markers;
+        self.processes += before.processes;
+        self.peak_rss = self.peak_rss.max(before.peak_rss);
     }
 
     /// The value of a setting that differs from its default.
@@ -351,7 +344,7 @@ impl Process {
     /// Each stage with its last visit.
     pub fn last_visits(&self) -> impl Iterator<Item = (&str, &Point)> {
         let stages = self.stages.iter();
-        stages.filter_map(|(name, series)| Some((&**name, series.last_visit()?)))
+        stages.filter_map(|(name, series)| Some((&**name, series.points().last()?)))
     }
 
     /// The last marker with its stage.
