@@ -81,7 +81,7 @@ impl Lows {
             after: Vec::new(),
             live: Vec::new(),
         };
-        for collection in process.collections.all() {
+        for collection in &process.collections.kept {
             let at = points.partition_point(|point| point.order < collection.order);
             let Some(point) = points.get(at).filter(|_| !collection.live_after.is_nan()) else {
                 continue;

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use super::sweep::{sweep, visits, Meeting, Span, Visit};
+use super::sweep::{sweep, visits, Span, Visit};
 use super::{ProcessReport, Verdict};
 use crate::report::model::{or_zero, Size, Unit};
 use crate::report::units::MB;
@@ -158,8 +158,8 @@ fn needed(uses: &[&Use]) -> Option<f64> {
         })
     });
     let spans: Vec<Span> = spans.collect();
-    let all = vec![(0..uses.len()).collect()];
-    let (sum, _) = sweep(&spans, Meeting::Larger, &all)?;
+    let largest = |open: &[f64]| open.iter().copied().reduce(f64::max);
+    let (sum, _) = sweep(&spans, &vec![0; uses.len()], largest)?;
     Some((sum.peak()?.bytes / STEP).ceil() * STEP)
 }
 

@@ -25,33 +25,26 @@ pub fn visits(report: &ProcessReport) -> (Vec<Visit<'_>>, f64) {
     let mut points: Vec<&Point> = points.filter(|point| point.t.is_finite()).collect();
     points.sort_by(|a, b| a.order.epoch.cmp(&b.order.epoch).then(a.t.total_cmp(&b.t)));
     let is_chain = process.processes > 1;
-    let time_at = |place: Option<usize>, point: &Point| {
-        let other = points.get(place?)?;
-        (!is_chain || other.order.epoch == point.order.epoch).then_some(other.t)
-    };
-    let mut shared = 0.0;
-    let numbered = points.iter().enumerate();
-    let visits = numbered.map(|(place, point)| {
-        let (rss, pss) = (point.sizes[Size::Rss], point.sizes[Size::Pss]);
-        if !pss.is_nan() {
-            shared = (rss - pss).max(0.0);
+    let are_of_one = |a: &&Point, b: &&Point| !is_chain || a.order.epoch == b.order.epoch;
+    let (mut visits, mut shared, mut pause) = (Vec::new(), 0.0, MIN_TAIL_SECONDS);
+    for points in points.chunk_by(are_of_one) {
+        for (place, point) in points.iter().enumerate() {
+            let (rss, pss) = (point.sizes[Size::Rss], point.sizes[Size::Pss]);
+            if !pss.is_nan() {
+                shared = (rss - pss).max(0.0);
+            }
+            let before = place.checked_sub(1).map(|before| points[before].t);
+            pause = before.map_or(pause, |before| pause.max(point.t - before));
+            visits.push(Visit {
+                point,
+                shared,
+                before,
+                after: points.get(place + 1).map(|after| after.t),
+            });
         }
-        Visit {
-            point,
-            shared,
-            before: time_at(place.checked_sub(1), point),
-            after: time_at(Some(place + 1), point),
-        }
-    });
-    let visits: Vec<Visit> = visits.collect();
-    let pauses = visits
-        .iter()
-        .filter_map(|one| Some(one.after? - one.point.t));
-    let tail = match is_chain || process.has_exited || report.is_killed() {
-        true => 0.0,
-        false => pauses.fold(MIN_TAIL_SECONDS, f64::max),
-    };
-    (visits, tail)
+    }
+    let has_ended = is_chain || process.has_exited || report.is_killed();
+    (visits, if has_ended { 0.0 } else { pause })
 }
 
 /// A process holds these bytes from `begin` to `end`, both included.
@@ -63,64 +56,47 @@ pub struct Span {
     pub bytes: f64,
 }
 
-/// The span that counts at a marker, where two spans of a process meet.
-#[derive(Clone, Copy)]
-pub enum Meeting {
-    Later,
-    Larger,
-}
-
-impl Meeting {
-    /// `open` is in the order of the begins.
-    fn size(self, open: &[f64]) -> Option<f64> {
-        match self {
-            Meeting::Later => open.last().copied(),
-            Meeting::Larger => open.iter().copied().reduce(f64::max),
-        }
-    }
-}
-
-/// The sum of all processes, and those of the groups: one sweep over the spans. `None` without a span.
+/// The sum of all processes, and those of their groups: one sweep over the spans. `None` without a span. `size` chooses of
+/// the spans of a process that meet at a marker, in the order of their begins.
 pub fn sweep(
     spans: &[Span],
-    meeting: Meeting,
-    groups: &[Vec<usize>],
+    group_of: &[usize],
+    size: fn(&[f64]) -> Option<f64>,
 ) -> Option<(Curve, Vec<Curve>)> {
-    let members = groups.iter().map(Vec::len).sum();
-    let mut group_of = vec![0; members];
-    for (place, members) in groups.iter().enumerate() {
-        members.iter().for_each(|member| group_of[*member] = place);
-    }
     // At one moment the spans that begin come before those that end, so that a last size counts.
     let ends = |span| [(span, false), (span, true)];
     let mut events: Vec<(&Span, bool)> = spans.iter().flat_map(ends).collect();
     let time = |(span, is_end): &(&Span, bool)| if *is_end { span.end } else { span.begin };
     events.sort_by(|a, b| time(a).total_cmp(&time(b)).then(a.1.cmp(&b.1)));
-    let mut open: Vec<Vec<f64>> = vec![Vec::new(); members];
+    let mut open: Vec<Vec<f64>> = vec![Vec::new(); group_of.len()];
     // The last curve is that of all.
-    let mut curves = vec![Curve::default(); groups.len() + 1];
+    let groups = group_of.iter().max()? + 1;
+    let mut curves = vec![Curve::default(); groups + 1];
     let mut changed = Vec::new();
     for (step, event) in events.iter().enumerate() {
         let (span, is_end) = *event;
         let open = &mut open[span.member];
-        let old = meeting.size(open);
+        let old = size(open).unwrap_or(0.0);
         if !is_end {
             open.push(span.bytes);
         } else if let Some(place) = open.iter().position(|bytes| *bytes == span.bytes) {
             open.remove(place);
         }
-        let new = meeting.size(open);
-        if old != new {
-            for place in [group_of[span.member], groups.len()] {
-                curves[place].change(old, new);
-                changed.push(place);
-            }
+        let new = size(open).unwrap_or(0.0);
+        for place in [group_of[span.member], groups] {
+            curves[place].now += new - old;
+            changed.push(place);
         }
         let next = events.get(step + 1);
         if next.is_none_or(|next| next.1 || time(next) > time(event)) {
-            changed
-                .drain(..)
-                .for_each(|place| curves[place].add_level(step, time(event)));
+            for place in changed.drain(..) {
+                let bytes = curves[place].now.max(0.0);
+                curves[place].levels.push(Level {
+                    step,
+                    t: time(event),
+                    bytes,
+                });
+            }
         }
     }
     let all = curves.pop().filter(|all| !all.levels.is_empty())?;
@@ -131,35 +107,18 @@ pub fn sweep(
 #[derive(Clone, Default)]
 pub struct Curve {
     now: f64,
-    running: usize,
     pub levels: Vec<Level>,
 }
 
-/// The sum from one step of the sweep on, and how many of its processes run.
+/// The sum from one step of the sweep on.
 #[derive(Clone)]
 pub struct Level {
     pub step: usize,
     pub t: f64,
     pub bytes: f64,
-    running: usize,
 }
 
 impl Curve {
-    fn change(&mut self, old: Option<f64>, new: Option<f64>) {
-        self.now = (self.now + new.unwrap_or(0.0) - old.unwrap_or(0.0)).max(0.0);
-        self.running = self.running + usize::from(new.is_some()) - usize::from(old.is_some());
-    }
-
-    fn add_level(&mut self, step: usize, t: f64) {
-        let (bytes, running) = (self.now, self.running);
-        self.levels.push(Level {
-            step,
-            t,
-            bytes,
-            running,
-        });
-    }
-
     /// The first of the highest levels.
     pub fn peak(&self) -> Option<&Level> {
         let levels = self.levels.iter();
@@ -174,7 +133,8 @@ impl Curve {
 
     /// The mean while a process runs.
     pub fn mean(&self, end: f64) -> f64 {
-        let running = self.spans(end).filter(|(level, _)| level.running > 0);
+        // Without a process a difference of rounding is left.
+        let running = self.spans(end).filter(|(level, _)| level.bytes >= 1.0);
         let (area, seconds) = running.fold((0.0, 0.0), |(area, seconds), (level, until)| {
             let length = until - level.t;
             (area + level.bytes * length, seconds + length)

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use super::sweep::{sweep, visits, Curve, Level, Meeting, Span};
+use super::sweep::{sweep, visits, Curve, Level, Span};
 use super::ProcessReport;
 use crate::report::model::{Process, Size};
 
@@ -70,15 +70,17 @@ impl Together {
         let (grouping, names) = names(reports);
         let mut places: HashMap<&str, usize> = HashMap::new();
         let mut members: Vec<Vec<usize>> = Vec::new();
+        let mut group_of = Vec::with_capacity(names.len());
         for (member, name) in names.iter().enumerate() {
             let place = *places.entry(name).or_insert(members.len());
             if place == members.len() {
                 members.push(Vec::new());
             }
             members[place].push(member);
+            group_of.push(place);
         }
         let (spans, end) = spans(reports);
-        let (all, curves) = sweep(&spans, Meeting::Later, &members)?;
+        let (all, curves) = sweep(&spans, &group_of, |open| open.last().copied())?;
         let peak = all.peak()?;
         let mut groups: Vec<(Group, Curve)> = Vec::new();
         for (members, curve) in members.into_iter().zip(curves) {

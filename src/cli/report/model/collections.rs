@@ -15,7 +15,7 @@ pub struct Collection {
 /// The collections of one process, in the order of its markers.
 #[derive(Clone, Debug, Default)]
 pub struct Collections {
-    kept: Vec<Collection>,
+    pub kept: Vec<Collection>,
     /// All markers that reported a release, including those no longer in `kept`.
     pub count: u64,
     pub released: f64,
@@ -51,10 +51,6 @@ impl Collections {
                 self.kept.retain(|_| keep());
             }
         }
-    }
-
-    pub fn all(&self) -> &[Collection] {
-        &self.kept
     }
 
     /// The collections that released at least `bytes`.

@@ -50,7 +50,7 @@ pub struct Process {
     pub memory_limit: Option<f64>,
     pub host_memory: Option<f64>,
     /// The kernel's counts of kills in the cgroup, in the order of the markers.
-    kill_counts: Vec<KillCount>,
+    pub kill_counts: Vec<KillCount>,
     /// The highest RSS, also between the markers; NaN if unknown.
     pub peak_rss: f64,
     /// Stage and round of the first marker after that peak; `None` if a marker shows the peak itself.
@@ -236,10 +236,6 @@ impl Process {
                 });
             }
         }
-    }
-
-    pub fn kill_counts(&self) -> &[KillCount] {
-        &self.kill_counts
     }
 
     /// The count at its last marker that has one.

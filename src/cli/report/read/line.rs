@@ -152,24 +152,6 @@ fn records(line: &[u8]) -> LineContent {
     content
 }
 
-/// The part of a line that the container runtime (CRI) has divided, and whether more follows:
-/// `2026-03-01T09:00:00.1Z stderr P ...`. The first part keeps its time.
-pub fn divided(line: &[u8]) -> Option<(usize, bool)> {
-    const STREAMS: [&[u8]; 2] = [b" stdout ", b" stderr "];
-    let after_time = memchr(b' ', line)?;
-    let tag = after_time + STREAMS[0].len();
-    let is_stream = STREAMS
-        .iter()
-        .any(|stream| line[after_time..].starts_with(stream));
-    let content = line.get(tag..)?;
-    let more_follows = match content {
-        [b'P', b' ', ..] => true,
-        [b'F', b' ', ..] => false,
-        _ => return None,
-    };
-    is_stream.then_some((tag + 2, more_follows))
-}
-
 /// An `[RSS]` line: NVFlare's own, anywhere in its logs, or flarena's text form; or a `[MEM]` line.
 fn text_line(line: &[u8]) -> LineContent {
     let Some(at) = find(line, b"[RSS] ").or_else(|| find(line, b"[MEM] ")) else {

@@ -12,6 +12,10 @@ use serde_json::value::RawValue;
 use super::timestamp::timestamp;
 use crate::report::model::{Sample, Size, NO_NAME};
 
+const MAX_COUNT: f64 = 1.8e19;
+/// No machine has an exabyte of memory. Such a value is corrupt and would distort the charts.
+const MAX_SIZE: f64 = 1e18;
+
 pub enum Object {
     Marker(Box<Sample>),
     /// A marker with a missing or invalid field.
@@ -44,6 +48,11 @@ impl Value<'_> {
         number.ok().filter(|number| number.is_finite())
     }
 
+    /// A number from 0 to below `end`. Others are corrupt.
+    fn below(&self, end: f64) -> Option<f64> {
+        self.number().filter(|number| (0.0..end).contains(number))
+    }
+
     fn text(&self) -> Option<String> {
         serde_json::from_str::<Option<String>>(self.0.get()).ok()?
     }
@@ -56,15 +65,9 @@ impl Value<'_> {
 
     /// The text of the field `message` of an object.
     fn inner_message(&self) -> Option<String> {
-        let entry = serde_json::from_str::<Entry>(self.0.get()).ok()?;
-        entry.message.text()
+        let entry: serde_json::Value = serde_json::from_str(self.0.get()).ok()?;
+        Some(entry["message"].as_str()?.to_owned())
     }
-}
-
-#[derive(Deserialize)]
-struct Entry<'a> {
-    #[serde(borrow)]
-    message: Value<'a>,
 }
 
 /// A key, borrowed from the line unless it contains escapes.
@@ -104,12 +107,12 @@ impl Fields {
         let sample = &mut self.sample;
         match key {
             "v" => sample.format_version = value.number(),
-            "t" => sample.t = value.number().filter(|t| (0.0..1e12).contains(t)),
+            "t" => sample.t = value.below(1e12),
             "mono" => sample.mono = value.number(),
-            "pid" => sample.pid = value.number().filter(is_count).map(|pid| pid as u32),
-            "start" => sample.start = value.number().filter(is_count).map(|start| start as u64),
+            "pid" => sample.pid = value.below(MAX_COUNT).map(|pid| pid as u32),
+            "start" => sample.start = value.below(MAX_COUNT).map(|start| start as u64),
             "seq" => sample.seq = value.0.get().parse().ok(),
-            "round" => sample.round = value.number().filter(is_round).map(|round| round as i64),
+            "round" => sample.round = value.below(1e12).map(|round| round as i64),
             "boot" => sample.boot = value.name(),
             "job" => sample.job = value.name(),
             "proc" => sample.proc = value.name().unwrap_or_default(),
@@ -123,8 +126,8 @@ impl Fields {
             "version" => sample.library_version = value.name(),
             "settings" => sample.settings = value.text(),
             "cgroup_oom_kills" => sample.oom_kills = value.number(),
-            "memory_limit_bytes" => sample.memory_limit = value.number().filter(is_size),
-            "host_memory_bytes" => sample.host_memory = value.number().filter(is_size),
+            "memory_limit_bytes" => sample.memory_limit = value.below(MAX_SIZE),
+            "host_memory_bytes" => sample.host_memory = value.below(MAX_SIZE),
             "message" | "log" | "msg" | "MESSAGE" | "event" | "textPayload" | "short_message" => {
                 self.message = value.text().or(self.message.take());
             }
@@ -147,7 +150,7 @@ impl Fields {
     /// Sets a size or a time. An invalid one makes the record invalid; null counts as missing.
     fn set_quantity(&mut self, key: &str, value: &Value) {
         let sample = &mut self.sample;
-        let number = value.number().filter(is_size);
+        let number = value.below(MAX_SIZE);
         match key {
             "cgroup_limit_bytes" => sample.cgroup_limit = number,
             "hwm_bytes" => sample.peak_rss = number,
@@ -167,19 +170,6 @@ impl Fields {
             self.invalid.get_or_insert(key.to_owned());
         }
     }
-}
-
-fn is_count(number: &f64) -> bool {
-    (0.0..1.8e19).contains(number)
-}
-
-/// No machine has an exabyte of memory. Such a value is corrupt and would distort the charts.
-fn is_size(number: &f64) -> bool {
-    (0.0..1e18).contains(number)
-}
-
-fn is_round(number: &f64) -> bool {
-    (0.0..1e12).contains(number)
 }
 
 impl<'de> Deserialize<'de> for Fields {
