@@ -31,43 +31,32 @@ pub struct Request {
 
 /// One request per site, the servers first. `rounds` are those of the whole job.
 pub fn requests(reports: &[ProcessReport], rounds: Option<u64>) -> Vec<Request> {
-    let mut families: BTreeMap<(bool, String, Option<&str>), Vec<Use>> = BTreeMap::new();
+    type Machines<'a> = BTreeMap<Option<&'a str>, Vec<Use<'a>>>;
+    let mut sites: BTreeMap<(bool, String), Machines> = BTreeMap::new();
     for report in reports {
-        let site = report.site_or_name();
-        let is_client = !is_server(report);
-        let family = families.entry((is_client, site, report.process.host.as_deref()));
-        family.or_default().push(Use::of(report, rounds));
+        let site = (!is_server(report), report.site_or_name());
+        let machines = sites.entry(site).or_default();
+        let uses = machines.entry(report.process.host.as_deref()).or_default();
+        uses.push(Use::of(report, rounds));
     }
-    let mut requests: Vec<Request> = Vec::new();
-    for ((is_client, site, _), uses) in families {
-        let Some(bytes) = needed(&uses.iter().collect::<Vec<_>>()) else {
-            continue;
-        };
-        let request = Request {
-            site,
-            is_server: !is_client,
-            bytes,
-            job_bytes: needed_by_a_job(&uses),
-            grows_beyond: uses.iter().any(|one| one.growth.is_none()),
-        };
-        // A site of several machines needs as much on each as on the one that needs most.
-        match requests
-            .last_mut()
-            .filter(|last| (last.is_server, &last.site) == (request.is_server, &request.site))
-        {
-            Some(last) => {
-                last.bytes = last.bytes.max(request.bytes);
-                last.job_bytes = last
-                    .job_bytes
-                    .into_iter()
-                    .chain(request.job_bytes)
-                    .reduce(f64::max);
-                last.grows_beyond |= request.grows_beyond;
-            }
-            None => requests.push(request),
-        }
-    }
-    requests
+    let requests = sites
+        .into_iter()
+        .filter_map(|((is_client, site), machines)| {
+            let uses: Vec<Vec<Use>> = machines.into_values().collect();
+            // A site of several machines needs as much on each as on the one that needs most.
+            let all = uses
+                .iter()
+                .filter_map(|uses| needed(&uses.iter().collect::<Vec<_>>()));
+            let of_a_job = uses.iter().filter_map(|uses| needed_by_a_job(uses));
+            Some(Request {
+                site,
+                is_server: !is_client,
+                bytes: all.reduce(f64::max)?,
+                job_bytes: of_a_job.reduce(f64::max),
+                grows_beyond: uses.iter().flatten().any(|one| one.growth.is_none()),
+            })
+        });
+    requests.collect()
 }
 
 fn is_server(report: &ProcessReport) -> bool {
@@ -167,6 +156,7 @@ fn needed(uses: &[&Use]) -> Option<f64> {
 mod tests {
     use super::super::fixtures::{analyse, processes, sample, sizes};
     use super::*;
+    use crate::report::analyse::find_kills;
     use crate::report::model::Sample;
 
     fn marker(pid: u32, proc: &str, round: usize, rss: f64) -> Sample {
@@ -219,6 +209,25 @@ mod tests {
         let samples = first.chain([end(1, 4)]).chain(second).chain([end(2, 14)]);
         let found = requests_of(samples.collect(), None);
         assert!(is_near(found[0].bytes, 400.0, 1.0), "{found:?}");
+    }
+
+    #[test]
+    fn a_killed_process_does_not_count_beside_the_one_that_follows() {
+        let killed = (0..4).map(|round| Sample {
+            stage: if round == 0 { "load" } else { "send" }.into(),
+            cgroup_limit: Some(330.0 * MB),
+            ..marker(1, "TR", round, 320.0)
+        });
+        let next = (5..9).map(|round| Sample {
+            seq: Some(round as u64 - 5),
+            stage: if round == 8 { "exit" } else { "send" }.into(),
+            ..marker(2, "TR", round, 220.0)
+        });
+        let mut reports = analyse(processes(killed.chain(next)));
+        find_kills(&mut reports, |_| false);
+        assert!(reports[0].is_killed());
+        let found = requests(&reports, None);
+        assert!(is_near(found[0].bytes, 300.0, 1.0), "{found:?}");
     }
 
     #[test]

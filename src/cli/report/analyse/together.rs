@@ -250,6 +250,16 @@ mod tests {
     }
 
     #[test]
+    fn a_pss_that_was_read_after_rss_had_grown_adds_no_memory() {
+        let marker = |seq, pss: f64| {
+            let known = [(Size::Rss, 100.0), (Size::Pss, pss)];
+            sample(seq, sizes(&known))
+        };
+        let all = Together::of(&analyse(processes([marker(0, 60.0), marker(1, 120.0)])));
+        assert_eq!(all.unwrap().peak / MB, 100.0);
+    }
+
+    #[test]
     fn the_growth_of_a_site_is_that_of_its_processes_that_grow() {
         let sites = [(1, "a", 2.0), (2, "a", 0.0), (3, "a", 3.0), (4, "b", 0.0)];
         let row = |i: u32| {

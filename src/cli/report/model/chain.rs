@@ -17,15 +17,12 @@ const MIN_PROCESSES: usize = 3;
 /// The stage that holds the highest RSS of each process.
 pub const PEAK_STAGE: &str = "(peak)";
 
-/// What processes have in common that may follow each other.
-type Key = (Vec<String>, String, [Option<String>; 4]);
-
 /// Joins the processes of one site, role and program that follow each other. The order is kept.
 pub fn join(processes: Vec<Process>) -> Vec<Process> {
     let placed = processes.into_iter().enumerate();
     let (short, mut joined): (Vec<Placed>, Vec<Placed>) =
         placed.partition(|(_, process)| is_short(process));
-    let mut groups: HashMap<Key, Vec<Placed>> = HashMap::new();
+    let mut groups: HashMap<_, Vec<Placed>> = HashMap::new();
     for (place, process) in short {
         let group = groups.entry(key(&process)).or_default();
         group.push((place, process));
@@ -43,18 +40,26 @@ pub fn join(processes: Vec<Process>) -> Vec<Process> {
 /// A process and its place in the list.
 type Placed = (usize, Process);
 
-fn key(process: &Process) -> Key {
+/// The sites and names that processes have in common which may follow each other.
+fn key(process: &Process) -> (Vec<String>, [Option<String>; 5]) {
     let Process {
-        sites, proc, role, ..
+        proc,
+        role,
+        program,
+        name,
+        job,
+        ..
     } = process;
-    let mut sites = sites.clone();
+    let names = [
+        Some(proc),
+        role.as_ref(),
+        program.as_ref(),
+        name.as_ref(),
+        job.as_ref(),
+    ];
+    let mut sites = process.sites.clone();
     sites.sort();
-    let (program, name) = (process.program.clone(), process.name.clone());
-    (
-        sites,
-        proc.clone(),
-        [role.clone(), program, name, process.job.clone()],
-    )
+    (sites, names.map(Option::<&String>::cloned))
 }
 
 /// True for a process with rounds, but with too few for a verdict.

@@ -248,16 +248,13 @@ impl Process {
 
     /// The place of the marker's site in the list, to which it is added.
     fn place_of_site(&mut self, sample: &Sample) -> Option<u16> {
-        let site = sample.site.as_deref()?;
+        let site = sample.site.as_ref()?;
         let known = self.sites.iter().position(|known| known == site);
         let place = known.unwrap_or(self.sites.len());
-        if place == self.sites.len() {
-            if place >= MAX_SITES {
-                return None;
-            }
-            self.sites.push(site.to_owned());
+        if known.is_none() && place < MAX_SITES {
+            self.sites.push(site.clone());
         }
-        Some(place as u16)
+        (place < MAX_SITES).then_some(place as u16)
     }
 
     pub fn has_seen(&self, seq: u64) -> bool {

@@ -5,54 +5,48 @@ use std::ops::{Index, IndexMut};
 use flarena_shared::marker::MemoryLine;
 use flarena_shared::stages::Stage;
 
-/// The sizes of which every round is kept. A number that is needed once per process is a field of [`Sample`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(usize)]
-pub enum Size {
-    Rss,
-    Anon,
-    File,
-    Shmem,
-    /// Of a process that was forked or has forked: shared pages count with its part.
-    Pss,
-    Swap,
-    Live,
-    Retained,
-    Recycled,
-    Pymalloc,
-    Arrow,
-    Pinned,
-    /// In PyTorch's tensors on the GPUs.
-    GpuAllocated,
-    /// The tensors and the free memory of PyTorch's cache on the GPUs.
-    GpuReserved,
-    Cgroup,
-    CgroupReclaimable,
+/// Generates the sizes from one row each: its name, and its field in a marker.
+macro_rules! sizes {
+    ($(#[$attribute:meta])* pub enum Size {$(
+        $(#[$doc:meta])* $size:ident = $field:literal,
+    )*}) => {
+        $(#[$attribute])*
+        pub enum Size {$($(#[$doc])* $size,)*}
+
+        impl Size {
+            /// Each size and its field in a marker.
+            pub const FIELDS: &[(Size, &str)] = &[$((Size::$size, $field)),*];
+        }
+    };
 }
 
-const SIZES: usize = 16;
-
-impl Size {
-    /// Each size and its field in a marker.
-    pub const FIELDS: [(Size, &str); SIZES] = [
-        (Size::Rss, "rss_bytes"),
-        (Size::Anon, "anon_bytes"),
-        (Size::File, "file_bytes"),
-        (Size::Shmem, "shmem_bytes"),
-        (Size::Pss, "pss_bytes"),
-        (Size::Swap, "swap_bytes"),
-        (Size::Live, "live_bytes"),
-        (Size::Retained, "retained_bytes"),
-        (Size::Recycled, "recycled_bytes"),
-        (Size::Pymalloc, "pymalloc_bytes"),
-        (Size::Arrow, "arrow_bytes"),
-        (Size::Pinned, "pinned_bytes"),
-        (Size::GpuAllocated, "gpu_allocated_bytes"),
-        (Size::GpuReserved, "gpu_reserved_bytes"),
-        (Size::Cgroup, "cgroup_bytes"),
-        (Size::CgroupReclaimable, "cgroup_reclaimable_bytes"),
-    ];
+sizes! {
+    /// The sizes of which every round is kept. A number that is needed once per process is a field of [`Sample`].
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Size {
+        Rss = "rss_bytes",
+        Anon = "anon_bytes",
+        File = "file_bytes",
+        Shmem = "shmem_bytes",
+        /// Of a process that was forked or has forked: shared pages count with its part.
+        Pss = "pss_bytes",
+        Swap = "swap_bytes",
+        Live = "live_bytes",
+        Retained = "retained_bytes",
+        Recycled = "recycled_bytes",
+        Pymalloc = "pymalloc_bytes",
+        Arrow = "arrow_bytes",
+        Pinned = "pinned_bytes",
+        /// In PyTorch's tensors on the GPUs.
+        GpuAllocated = "gpu_allocated_bytes",
+        /// The tensors and the free memory of PyTorch's cache on the GPUs.
+        GpuReserved = "gpu_reserved_bytes",
+        Cgroup = "cgroup_bytes",
+        CgroupReclaimable = "cgroup_reclaimable_bytes",
+    }
 }
+
+const SIZES: usize = Size::FIELDS.len();
 
 /// Bytes of each `Size`; NaN if unknown.
 #[derive(Clone, Copy, Debug)]

@@ -434,6 +434,22 @@ mod tests {
     }
 
     #[test]
+    fn the_later_part_of_a_long_series_may_be_read_first() {
+        let mut series = Series::new(Axis::Rounds);
+        for i in (6000..10_000u64).chain(0..6000) {
+            series.push(point(2 * i, i as f64, i as f64));
+            series.push(point(2 * i + 1, i as f64, i as f64));
+            if series.len() > 64 {
+                series.compact(64);
+            }
+        }
+        series.finish();
+        assert_eq!(series.rounds, 10_000);
+        let last = series.points().last().unwrap();
+        assert_eq!((last.round, last.count), (9999.0, 2.0));
+    }
+
+    #[test]
     fn a_long_series_keeps_its_shape_in_few_points() {
         let mut series = Series::new(Axis::Rounds);
         for i in 0..100_000u64 {
