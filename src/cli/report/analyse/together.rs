@@ -84,10 +84,8 @@ impl Together {
         let peak = all.peak()?;
         let mut groups: Vec<(Group, Curve)> = Vec::new();
         for (members, curve) in members.into_iter().zip(curves) {
-            let growth = members
-                .iter()
-                .filter_map(|member| reports[*member].growth());
-            let growth = growth.map(|slope| slope.per_x).reduce(|a, b| a + b);
+            let growing = members.iter().filter_map(|one| reports[*one].growth());
+            let growth = growing.map(|slope| slope.per_x).reduce(|a, b| a + b);
             let highest = curve.peak();
             let group = Group {
                 name: names[members[0]].clone(),

@@ -4,6 +4,7 @@
 //! memory than the one before: at the same stage, and at its peak.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 
 use super::order::Order;
 use super::process::Process;
@@ -40,26 +41,18 @@ pub fn join(processes: Vec<Process>) -> Vec<Process> {
 /// A process and its place in the list.
 type Placed = (usize, Process);
 
-/// The sites and names that processes have in common which may follow each other.
-fn key(process: &Process) -> (Vec<String>, [Option<String>; 5]) {
-    let Process {
-        proc,
-        role,
-        program,
-        name,
-        job,
-        ..
-    } = process;
-    let names = [
-        Some(proc),
-        role.as_ref(),
-        program.as_ref(),
-        name.as_ref(),
-        job.as_ref(),
-    ];
+/// What processes have in common that may follow each other.
+fn key(process: &Process) -> impl Hash + Eq + use<> {
     let mut sites = process.sites.clone();
     sites.sort();
-    (sites, names.map(Option::<&String>::cloned))
+    (
+        sites,
+        process.proc.clone(),
+        process.role.clone(),
+        process.program.clone(),
+        process.name.clone(),
+        process.job.clone(),
+    )
 }
 
 /// True for a process with rounds, but with too few for a verdict.

@@ -181,20 +181,22 @@ impl Process {
         if self.proc == NO_NAME && !sample.proc.is_empty() {
             self.proc.clone_from(&sample.proc);
         }
-        let set_once = |mine: &mut Option<String>, theirs: &Option<String>| {
+        let names = [
+            (&mut self.program, &sample.program),
+            (&mut self.name, &sample.name),
+            (&mut self.role, &sample.role),
+            (&mut self.alloc, &sample.alloc),
+            (&mut self.host, &sample.host),
+            (&mut self.boot, &sample.boot),
+            (&mut self.job, &sample.job),
+            (&mut self.version, &sample.library_version),
+            (&mut self.settings, &sample.settings),
+        ];
+        for (mine, theirs) in names {
             if mine.is_none() {
                 mine.clone_from(theirs);
             }
-        };
-        set_once(&mut self.program, &sample.program);
-        set_once(&mut self.name, &sample.name);
-        set_once(&mut self.role, &sample.role);
-        set_once(&mut self.alloc, &sample.alloc);
-        set_once(&mut self.host, &sample.host);
-        set_once(&mut self.boot, &sample.boot);
-        set_once(&mut self.job, &sample.job);
-        set_once(&mut self.version, &sample.library_version);
-        set_once(&mut self.settings, &sample.settings);
+        }
     }
 
     /// Figures that are kept once per process, and not for each round.
@@ -240,10 +242,8 @@ impl Process {
 
     /// The count at its last marker that has one.
     pub fn kill_count(&self) -> Option<f64> {
-        self.kill_counts
-            .iter()
-            .map(|seen| seen.count)
-            .reduce(f64::max)
+        let counts = self.kill_counts.iter().map(|seen| seen.count);
+        counts.reduce(f64::max)
     }
 
     /// The place of the marker's site in the list, to which it is added.
