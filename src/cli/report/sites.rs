@@ -3,6 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use flarena_shared::sites::Holding;
+
 use super::analyse::stats::{Slope, Trend};
 use super::analyse::Verdict;
 use super::model::{Process, RoundHoldings, SiteHistory, Size};
@@ -43,10 +45,8 @@ impl SiteTrend {
 
     pub fn is_growing(&self) -> bool {
         // The errors of successive estimates are not independent, so a slope alone proves nothing.
-        self.differs
-            && self
-                .slope
-                .is_some_and(|slope| slope.low > 0.0 && slope.per_x > MIN_BYTES)
+        let grows = |slope: Slope| slope.low > 0.0 && slope.per_x > MIN_BYTES;
+        self.differs && self.slope.is_some_and(grows)
     }
 }
 
@@ -75,10 +75,8 @@ fn settled<'a, 'b>(
     rounds: &'a [(&'b i64, &'b RoundHoldings)],
 ) -> &'a [(&'b i64, &'b RoundHoldings)] {
     let first = WARM_UP_ROUNDS.min(rounds.len().saturating_sub(1));
-    let Some((last, before)) = rounds
-        .last()
-        .and_then(|(_, round)| Some((round, round.before_bytes?)))
-    else {
+    let last = rounds.last().map(|(_, round)| *round);
+    let Some((last, before)) = last.and_then(|last| Some((last, last.before_bytes?))) else {
         return &rounds[first..];
     };
     let share = (last.total_bytes() + before) as f64 * MAX_FALL;
@@ -99,10 +97,8 @@ pub fn replace_older_blocks(history: &SiteHistory) -> bool {
 
 /// The site that grows most.
 fn fastest_growing(history: &SiteHistory) -> Option<SiteTrend> {
-    trends(history)
-        .into_iter()
-        .next()
-        .filter(SiteTrend::is_growing)
+    let first = trends(history).into_iter().next();
+    first.filter(SiteTrend::is_growing)
 }
 
 /// The site with the largest fall from one round to the next, and that fall. It holds garbage until
@@ -121,31 +117,27 @@ fn largest_fall(history: &SiteHistory) -> Option<(SiteTrend, u64)> {
 }
 
 fn trend(rounds: &[(&i64, &RoundHoldings)], site: u32) -> SiteTrend {
-    let held: Vec<u64> = rounds.iter().map(|(_, round)| round.bytes(site)).collect();
+    let holdings = rounds.iter().map(|(_, round)| round.sites.get(&site));
+    let holdings: Vec<Option<&Holding>> = holdings.collect();
+    let (first, last) = (holdings[0], holdings[holdings.len() - 1]);
+    let bytes = |one: Option<&Holding>| one.map_or(0, |one| one.bytes);
+    let error = |one: Option<&Holding>| one.map_or(0, |one| one.error);
     let x: Vec<f64> = rounds.iter().map(|(number, _)| **number as f64).collect();
-    let y: Vec<f64> = held.iter().map(|bytes| *bytes as f64).collect();
-    let growth = Trend::of(&x, &y, 0.0);
-    let holdings = rounds.iter().filter_map(|(_, r)| r.sites.get(&site));
-    let last = holdings.clone().next_back();
-    let error = |round: Option<&(&i64, &RoundHoldings)>| {
-        let one = round.and_then(|(_, round)| round.sites.get(&site));
-        one.map_or(0.0, |one| one.error as f64)
-    };
-    let (first_error, last_error) = (error(rounds.first()), error(rounds.last()));
-    let first_bytes = held.first().copied().unwrap_or(0);
-    let last_bytes = held.last().copied().unwrap_or(0);
-    let change = last_bytes.abs_diff(first_bytes) as f64;
+    let y: Vec<f64> = holdings.iter().map(|one| bytes(*one) as f64).collect();
+    let change = bytes(last).abs_diff(bytes(first)) as f64;
+    let known = || holdings.iter().flatten();
+    let latest = known().next_back();
     SiteTrend {
         site,
-        first_bytes,
-        last_bytes,
-        error: last_error as u64,
-        differs: change > 2.0 * first_error.hypot(last_error),
-        slope: growth.known_slope(),
-        blocks: last.map_or(0, |one| one.blocks),
+        first_bytes: bytes(first),
+        last_bytes: bytes(last),
+        error: error(last),
+        differs: change > 2.0 * (error(first) as f64).hypot(error(last) as f64),
+        slope: Trend::of(&x, &y, 0.0).known_slope(),
+        blocks: latest.map_or(0, |one| one.blocks),
         // The maximum over all rounds: a collection may have freed old blocks before the last one.
-        oldest: holdings.filter_map(|one| one.oldest).max(),
-        median: last.and_then(|one| one.median),
+        oldest: known().filter_map(|one| one.oldest).max(),
+        median: latest.and_then(|one| one.median),
     }
 }
 
@@ -167,7 +159,7 @@ pub struct SmallBlocks {
 
 /// `None` if the process records no sites, or also those of small blocks, or its markers lack live memory.
 pub fn small_blocks(process: &Process) -> Option<SmallBlocks> {
-    if process.allocation_sites.has_small_blocks() {
+    if process.allocation_sites.has_small_blocks {
         return None;
     }
     let mut live_by_round: BTreeMap<i64, f64> = BTreeMap::new();

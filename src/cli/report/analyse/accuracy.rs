@@ -311,7 +311,7 @@ fn sizes(level: f64, shape: f64, noise: f64, part: Size) -> Sizes {
 }
 
 /// The markers of a process: three stages per round.
-fn markers(setting: &Setting, shape: &Shape, random: &mut Random) -> Vec<Sample<'static>> {
+fn markers(setting: &Setting, shape: &Shape, random: &mut Random) -> Vec<Sample> {
     let stages = ["receive", "train", "send"];
     let noise = stages.map(|_| setting.noise(random));
     let one = |seq: usize| {
@@ -390,7 +390,7 @@ enum Layout {
 
 impl Layout {
     /// Moves a marker of one process with even rounds.
-    fn place(self, seq: usize, marker: Sample<'static>) -> Sample<'static> {
+    fn place(self, seq: usize, marker: Sample) -> Sample {
         let (round, stage) = (seq / 3, seq % 3);
         match self {
             Layout::OneProcess => marker,
@@ -401,7 +401,7 @@ impl Layout {
                 ..marker
             },
             Layout::Clients(clients) => Sample {
-                site: Some(format!("client-{}", round % clients).into()),
+                site: Some(format!("client-{}", round % clients)),
                 round: Some((round / clients) as i64),
                 ..marker
             },
@@ -545,10 +545,7 @@ impl Garbage {
             let released = garbage * if collects { share } else { 0.0 };
             let made = one.per_round * (1.0 + one.unevenness * random.between(-1.0, 1.0));
             let kept = one.level * (1.0 + leak * round as f64);
-            let live_after = match collects {
-                true => kept + garbage - released,
-                false => f64::NAN,
-            };
+            let live_after = collects.then_some(kept + garbage - released);
             garbage += if has_garbage { made } else { 0.0 } - released;
             let live = kept + garbage;
             let mut sizes = sizes(0.0, 0.0, 0.0, Size::Live);
@@ -556,9 +553,9 @@ impl Garbage {
             sizes[Size::Anon] = sizes[Size::Live] + 50.0 * MB;
             sizes[Size::Rss] = sizes[Size::Anon];
             Sample {
-                gc_released: released,
+                gc_released: Some(released),
                 gc_live_after: live_after,
-                gc_ms: 10.0,
+                gc_ms: Some(10.0),
                 ..sample(round, sizes)
             }
         };

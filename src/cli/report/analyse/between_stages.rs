@@ -4,7 +4,7 @@
 use flarena_shared::stages::Stage;
 use serde::Serialize;
 
-use crate::report::model::{Point, Process, Size};
+use crate::report::model::{Point, Process};
 
 /// Growth after a marker of the program, up to a size that none of its markers shows.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -33,15 +33,16 @@ const MIN_GROWTH_BYTES: f64 = (16 << 20) as f64;
 
 /// The largest growth after a stage. `None` if the program's own markers show the peak, too.
 pub fn growth_inside(process: &Process) -> Option<GrowthInside> {
-    let mut marks: Vec<(&str, &Point)> = own_marks(process).collect();
+    // `load` is the library's, but begins the time of the program.
+    let stages = process.stages.iter();
+    let own = stages.filter(|(name, _)| **name != *Stage::Periodic.name());
+    let marks = own.flat_map(|(name, series)| series.points().iter().map(|point| (&**name, point)));
+    let mut marks: Vec<(&str, &Point)> = marks.collect();
     marks.sort_by_key(|(_, point)| point.order);
-    let highest = marks
-        .iter()
-        .map(|(_, point)| rss(point))
-        .fold(f64::NAN, f64::max);
-    let least = worth_a_sentence(highest);
+    let peaks = marks.iter().map(|(_, point)| point.peak);
+    let least = worth_a_sentence(peaks.fold(f64::NAN, f64::max));
     let periodic = process.series(Stage::Periodic.name())?.points().iter();
-    let grown = periodic.filter(|point| rss(point) > least);
+    let grown = periodic.filter(|point| point.peak > least);
     let growth = grown.filter_map(|point| {
         let before = marks.partition_point(|(_, mark)| mark.order < point.order);
         let (stage, mark) = marks[..before].last()?;
@@ -49,7 +50,7 @@ pub fn growth_inside(process: &Process) -> Option<GrowthInside> {
             has_fallen: before < marks.len(),
             stage: (*stage).to_owned(),
             round: mark.known_round(),
-            bytes: rss(point) - rss(mark),
+            bytes: point.peak - mark.peak,
             seconds: point.t - mark.t,
         })
     });
@@ -73,30 +74,15 @@ fn worth_a_sentence(highest: f64) -> f64 {
     highest + (highest * MIN_GROWTH_SHARE).max(MIN_GROWTH_BYTES)
 }
 
-/// The points of the program's stages. `load` is the library's, but begins the time of the program.
-fn own_marks(process: &Process) -> impl Iterator<Item = (&str, &Point)> {
-    let stages = process.stages.iter();
-    let own = stages.filter(|(name, _)| is_own(name));
-    own.flat_map(|(name, series)| series.points().iter().map(|point| (&**name, point)))
-}
-
-fn is_own(stage: &str) -> bool {
-    stage != Stage::Periodic.name()
-}
-
-pub fn rss(point: &Point) -> f64 {
-    point.peak.max(point.sizes[Size::Rss])
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::report::analyse::fixtures::{processes, sample, sizes};
-    use crate::report::model::Sample;
+    use crate::report::model::{Sample, Size};
     use crate::report::units::MB;
 
     /// `(seconds, stage, RSS in MB)`
-    fn course<'a>(markers: &'a [(f64, &'a str, f64)]) -> impl Iterator<Item = Sample<'a>> {
+    fn course<'a>(markers: &'a [(f64, &'a str, f64)]) -> impl Iterator<Item = Sample> + 'a {
         markers
             .iter()
             .enumerate()
@@ -137,7 +123,7 @@ mod tests {
     fn a_peak_between_two_markers_is_found_before_the_later_one() {
         let peak_of = |peaks: [f64; 3]| {
             let marker = |(seq, peak): (usize, f64)| Sample {
-                peak_rss: peak * MB,
+                peak_rss: Some(peak * MB),
                 ..sample(seq, sizes(&[(Size::Rss, 59.0)]))
             };
             hidden_peak(&processes(peaks.into_iter().enumerate().map(marker))[0])

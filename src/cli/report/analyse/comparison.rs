@@ -274,7 +274,7 @@ fn settled(series: &Series, warm_up: usize) -> impl Iterator<Item = f64> + '_ {
 mod tests {
     use super::*;
     use crate::report::analyse::fixtures::analyse;
-    use crate::report::analyse::fixtures::{processes, sample, sizes};
+    use crate::report::analyse::fixtures::{if_known, processes, sample, sizes};
     use crate::report::model::Sample;
     use crate::report::units::MB;
 
@@ -318,7 +318,7 @@ mod tests {
                 pid: Some(pid),
                 stage: if i == 0 { "load" } else { "send" }.into(),
                 t: Some(60.0 * i as f64),
-                cpu_ms: cpu + 500.0 * i as f64,
+                cpu_ms: if_known(cpu + 500.0 * i as f64),
                 ..sample(i, sizes(&[(Size::Rss, 100.0)]))
             }
         };
@@ -345,7 +345,7 @@ mod tests {
         let noise = |i: usize| (i * 7 % 5) as f64;
         let run = |sizes_mb: [f64; 3]| {
             let marker = |site: usize, i: usize| Sample {
-                site: Some(format!("site-{site}").into()),
+                site: Some(format!("site-{site}")),
                 pid: Some(site as u32),
                 ..sample(i, sizes(&[(Size::Rss, sizes_mb[site] + noise(i))]))
             };

@@ -15,8 +15,13 @@ pub fn sizes(known: &[(Size, f64)]) -> Sizes {
     sizes
 }
 
+/// A number that is unknown if it is NaN.
+pub fn if_known(number: f64) -> Option<f64> {
+    Some(number).filter(|number| !number.is_nan())
+}
+
 /// One sample per round, all of one process and one stage, ten seconds apart.
-pub fn sample(round: usize, sizes: Sizes) -> Sample<'static> {
+pub fn sample(round: usize, sizes: Sizes) -> Sample {
     Sample {
         pid: Some(7),
         start: Some(1),
@@ -32,7 +37,7 @@ pub fn sample(round: usize, sizes: Sizes) -> Sample<'static> {
     }
 }
 
-pub fn processes<'a>(samples: impl IntoIterator<Item = Sample<'a>>) -> Vec<Process> {
+pub fn processes(samples: impl IntoIterator<Item = Sample>) -> Vec<Process> {
     let (log, epoch, line) = ("x", 0, 1);
     let mut store = Store::default();
     for sample in samples {
@@ -53,9 +58,7 @@ pub fn analyse(processes: Vec<Process>) -> Vec<ProcessReport> {
 }
 
 /// The only process of these samples, and its finding.
-pub fn process_and_finding<'a>(
-    samples: impl IntoIterator<Item = Sample<'a>>,
-) -> (Process, Finding) {
+pub fn process_and_finding(samples: impl IntoIterator<Item = Sample>) -> (Process, Finding) {
     let process = processes(samples).remove(0);
     let (finding, _) = judge(&process).unwrap();
     (process, finding)

@@ -81,7 +81,7 @@ impl Lows {
             after: Vec::new(),
             live: Vec::new(),
         };
-        for collection in process.collections.all() {
+        for collection in &process.collections.kept {
             let at = points.partition_point(|point| point.order < collection.order);
             let Some(point) = points.get(at).filter(|_| !collection.live_after.is_nan()) else {
                 continue;
@@ -185,7 +185,9 @@ pub fn swing(series: &Series, finding: &Finding) -> f64 {
 mod tests {
     use super::*;
     use crate::report::analyse::fixtures::analyse;
-    use crate::report::analyse::fixtures::{process_and_finding, processes, sample, sizes};
+    use crate::report::analyse::fixtures::{
+        if_known, process_and_finding, processes, sample, sizes,
+    };
     use crate::report::analyse::stats::random::Random;
     use crate::report::analyse::Quantity;
     use crate::report::model::Sample;
@@ -208,9 +210,9 @@ mod tests {
             ];
             Sample {
                 stage: "after_aggregation".into(),
-                gc_released: released * MB,
+                gc_released: if_known(released * MB),
                 gc_live_after: low(*live, *released),
-                gc_ms: 10.0,
+                gc_ms: Some(10.0),
                 ..sample(round, sizes(&known))
             }
         };
@@ -218,12 +220,8 @@ mod tests {
     }
 
     /// The collection runs just before the marker.
-    fn low(live: f64, released: f64) -> f64 {
-        if released > 0.0 {
-            live * MB
-        } else {
-            f64::NAN
-        }
+    fn low(live: f64, released: f64) -> Option<f64> {
+        (released > 0.0).then_some(live * MB)
     }
 
     fn verdict(rounds: &[(f64, f64)]) -> Verdict {
@@ -257,9 +255,9 @@ mod tests {
             sawtooth(48, 6, height, 0.0).into_iter().enumerate().map(
                 move |(round, (live, released))| Sample {
                     pid: Some(pid),
-                    gc_released: released * MB,
+                    gc_released: if_known(released * MB),
                     gc_live_after: low(live, released),
-                    site: Some(format!("site-{pid}").into()),
+                    site: Some(format!("site-{pid}")),
                     ..sample(
                         round,
                         sizes(&[(Size::Live, live), (Size::Rss, live + 100.0)]),

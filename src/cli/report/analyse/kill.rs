@@ -5,7 +5,6 @@
 
 use std::collections::HashMap;
 
-use super::between_stages::rss;
 use super::ProcessReport;
 use crate::report::model::{KillCount, Point, Process};
 use flarena_shared::stages::Stage;
@@ -62,56 +61,51 @@ pub fn find(all: &[ProcessReport], may_run: impl Fn(&Process) -> bool) -> Vec<Op
         let ended: Vec<usize> = members.iter().copied().filter(has_ended).collect();
         if !ended.is_empty() {
             let members: Vec<&Process> = members.iter().map(|place| &all[*place].process).collect();
-            for suspects in Group::of(&members).suspects(all, ended) {
-                name(all, &suspects, &mut kills);
+            for (suspects, counted) in Group::of(&members).suspects(all, ended) {
+                name(all, suspects, counted, &mut kills);
             }
         }
     }
     kills
 }
 
-/// Processes that the same evidence names.
-struct Suspects {
-    places: Vec<usize>,
-    /// The kernel's number of kills; `None` if only the last markers, which are near the limit, name the processes.
-    counted: Option<usize>,
-}
+/// Processes that the same evidence names, and the kernel's number of kills; `None` if only the last markers, which are
+/// near the limit, name the processes.
+type Suspects = (Vec<usize>, Option<usize>);
 
-fn name(all: &[ProcessReport], suspects: &Suspects, kills: &mut [Option<Kill>]) {
-    let mut by_size = suspects.places.clone();
-    by_size.sort_by(|a, b| rss_at_end(&all[*b].process).total_cmp(&rss_at_end(&all[*a].process)));
-    let is_one_of_several = suspects.places.len() > suspects.counted.unwrap_or(1);
+fn name(
+    all: &[ProcessReport],
+    mut suspects: Vec<usize>,
+    counted: Option<usize>,
+    kills: &mut [Option<Kill>],
+) {
+    let rss = |place: &usize| {
+        let last = all[*place].process.last_visit();
+        last.map_or(f64::NAN, |(_, point)| point.peak)
+    };
+    suspects.sort_by(|a, b| rss(b).total_cmp(&rss(a)));
+    let is_one_of_several = suspects.len() > counted.unwrap_or(1);
     let names: Vec<String> = match is_one_of_several {
         true => {
-            let largest = by_size.iter().take(MAX_NAMED);
+            let largest = suspects.iter().take(MAX_NAMED);
             largest.map(|place| all[*place].full_name()).collect()
         }
         false => Vec::new(),
     };
-    for place in by_size {
-        let process = &all[place].process;
+    for place in &suspects {
+        let process = &all[*place].process;
         let stage = process.last_own_visit();
-        kills[place] = Some(Kill {
-            is_counted: suspects.counted.is_some(),
+        kills[*place] = Some(Kill {
+            is_counted: counted.is_some(),
             stage: stage.map(|(name, _)| name.to_owned()),
             round: stage.and_then(|(_, point)| point.known_round()),
             t: process.last_time(),
-            rss: rss_at_end(process),
+            rss: rss(place),
             limit: process.cgroup_limit,
-            candidate_count: if is_one_of_several {
-                suspects.places.len()
-            } else {
-                1
-            },
+            candidate_count: if is_one_of_several { suspects.len() } else { 1 },
             candidates: names.clone(),
         });
     }
-}
-
-fn rss_at_end(process: &Process) -> f64 {
-    process
-        .last_visit()
-        .map_or(f64::NAN, |(_, point)| rss(point))
 }
 
 /// The kernel's count of kills, as the processes of one control group saw it.
@@ -124,7 +118,7 @@ struct Group {
 
 impl Group {
     fn of(members: &[&Process]) -> Group {
-        let seen = members.iter().flat_map(|process| process.kill_counts());
+        let seen = members.iter().flat_map(|process| &process.kill_counts);
         let mut counts: Vec<KillCount> = seen.copied().collect();
         counts.sort_by(|a, b| a.count.total_cmp(&b.count));
         counts.dedup_by(|other, kept| {
@@ -155,35 +149,24 @@ impl Group {
             let (end, count) = (process.last_time(), process.kill_count());
             // Another process saw the same count so late that this one had ended before.
             let silence = process.longest_silence().max(MIN_SILENCE_SECONDS);
-            let at_end = self
-                .counts
-                .iter()
-                .position(|seen| Some(seen.count) == count);
+            let mut counts = self.counts.iter();
+            let at_end = counts.position(|seen| Some(seen.count) == count);
             let is_outlived = at_end.is_some_and(|at| self.counts[at].last > end + silence);
-            let rise = at_end
-                .map(|at| at + 1)
-                .filter(|rise| *rise < self.counts.len());
-            match rise {
+            let rise = at_end.map(|at| at + 1);
+            match rise.filter(|rise| *rise < self.counts.len()) {
                 _ if is_outlived => {}
                 Some(rise) => by_rise[rise].push(place),
                 None if is_near_limit(process) => near.push(place),
                 None => {}
             }
         }
-        let counted = by_rise
-            .into_iter()
-            .enumerate()
-            .skip(1)
-            .map(|(rise, places)| Suspects {
-                places: self.silent(all, places),
-                counted: Some((self.counts[rise].count - self.counts[rise - 1].count) as usize),
-            });
-        let near = ended_together(all, near).into_iter();
-        let near = near.map(|places| Suspects {
-            places,
-            counted: None,
+        let by_rise = by_rise.into_iter().enumerate().skip(1);
+        let counted = by_rise.map(|(rise, places)| {
+            let kills = self.counts[rise].count - self.counts[rise - 1].count;
+            (self.silent(all, places), Some(kills as usize))
         });
-        counted.chain(near).collect()
+        let near = ended_together(all, near).into_iter();
+        counted.chain(near.map(|places| (places, None))).collect()
     }
 
     /// Those that were silent for longer than ever before when the last marker of the group was written. The others may
@@ -242,8 +225,8 @@ mod tests {
             t: Some(t),
             stage: stage.into(),
             round: (stage == "train").then_some(12),
-            cgroup_limit: 1000.0 * MB,
-            oom_kills,
+            cgroup_limit: Some(1000.0 * MB),
+            oom_kills: Some(oom_kills),
             seq: Some(markers[..place].iter().filter(|one| one.0 == pid).count() as u64),
             ..sample(place, sizes(&[(Size::Rss, rss)]))
         };

@@ -22,6 +22,7 @@ mod request;
 #[cfg(test)]
 mod second_accuracy;
 pub mod stats;
+mod sweep;
 mod time_to_limit;
 mod together;
 

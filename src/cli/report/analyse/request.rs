@@ -6,12 +6,11 @@
 
 use std::collections::BTreeMap;
 
+use super::sweep::{sweep, visits, Span, Visit};
 use super::{ProcessReport, Verdict};
-use crate::report::model::{or_zero, Point, Size, Unit, PEAK_STAGE};
+use crate::report::model::{or_zero, Size, Unit};
 use crate::report::units::MB;
 
-/// A process without a marker `exit` counts for at least so long after its last marker.
-const MIN_TAIL_SECONDS: f64 = 60.0;
 /// Measured by scripts/bench/request.py: pages of files in use, memory of the kernel, and the difference between runs.
 const MARGIN: f64 = 1.05;
 const MARGIN_PER_PROCESS: f64 = 16.0 * MB;
@@ -32,43 +31,32 @@ pub struct Request {
 
 /// One request per site, the servers first. `rounds` are those of the whole job.
 pub fn requests(reports: &[ProcessReport], rounds: Option<u64>) -> Vec<Request> {
-    let mut families: BTreeMap<(bool, String, Option<&str>), Vec<Use>> = BTreeMap::new();
+    type Machines<'a> = BTreeMap<Option<&'a str>, Vec<Use<'a>>>;
+    let mut sites: BTreeMap<(bool, String), Machines> = BTreeMap::new();
     for report in reports {
-        let site = report.site_or_name();
-        let is_client = !is_server(report);
-        let family = families.entry((is_client, site, report.process.host.as_deref()));
-        family.or_default().extend(Use::of(report, rounds));
+        let site = (!is_server(report), report.site_or_name());
+        let machines = sites.entry(site).or_default();
+        let uses = machines.entry(report.process.host.as_deref()).or_default();
+        uses.push(Use::of(report, rounds));
     }
-    let mut requests: Vec<Request> = Vec::new();
-    for ((is_client, site, _), uses) in families {
-        let Some(bytes) = needed(&uses.iter().collect::<Vec<_>>()) else {
-            continue;
-        };
-        let request = Request {
-            site,
-            is_server: !is_client,
-            bytes,
-            job_bytes: needed_by_a_job(&uses),
-            grows_beyond: uses.iter().any(|one| one.growth.is_none()),
-        };
-        // A site of several machines needs as much on each as on the one that needs most.
-        match requests
-            .last_mut()
-            .filter(|last| (last.is_server, &last.site) == (request.is_server, &request.site))
-        {
-            Some(last) => {
-                last.bytes = last.bytes.max(request.bytes);
-                last.job_bytes = last
-                    .job_bytes
-                    .into_iter()
-                    .chain(request.job_bytes)
-                    .reduce(f64::max);
-                last.grows_beyond |= request.grows_beyond;
-            }
-            None => requests.push(request),
-        }
-    }
-    requests
+    let requests = sites
+        .into_iter()
+        .filter_map(|((is_client, site), machines)| {
+            let uses: Vec<Vec<Use>> = machines.into_values().collect();
+            // A site of several machines needs as much on each as on the one that needs most.
+            let all = uses
+                .iter()
+                .filter_map(|uses| needed(&uses.iter().collect::<Vec<_>>()));
+            let of_a_job = uses.iter().filter_map(|uses| needed_by_a_job(uses));
+            Some(Request {
+                site,
+                is_server: !is_client,
+                bytes: all.reduce(f64::max)?,
+                job_bytes: of_a_job.reduce(f64::max),
+                grows_beyond: uses.iter().flatten().any(|one| one.growth.is_none()),
+            })
+        });
+    requests.collect()
 }
 
 fn is_server(report: &ProcessReport) -> bool {
@@ -80,59 +68,37 @@ fn is_server(report: &ProcessReport) -> bool {
 struct Use<'a> {
     job: Option<&'a str>,
     is_parent: bool,
-    /// Start, end and bytes.
+    /// Begin, end and bytes.
     spans: Vec<(f64, f64, f64)>,
     /// The growth until the end of the job; `None` if its rounds are not known.
     growth: Option<f64>,
 }
 
 impl Use<'_> {
-    /// `None` for a process without times.
-    fn of(report: &ProcessReport, rounds: Option<u64>) -> Option<Use<'_>> {
-        let process = &report.process;
-        let stages = process
-            .stages
-            .iter()
-            .filter(|(name, _)| **name != *PEAK_STAGE);
-        let points =
-            stages.flat_map(|(_, series)| series.points().iter().chain(series.joined_last()));
-        let mut points: Vec<&Point> = points.filter(|point| point.t.is_finite()).collect();
-        points.sort_by_key(|point| point.order);
-        let mut spans: Vec<(f64, f64, f64)> = Vec::with_capacity(points.len() + 1);
-        let mut shared = 0.0;
-        let mut pause = MIN_TAIL_SECONDS;
-        for (i, point) in points.iter().enumerate() {
-            let (rss, pss) = (point.sizes[Size::Rss], point.sizes[Size::Pss]);
-            if !pss.is_nan() {
-                shared = (rss - pss).max(0.0);
-            }
-            let before = i.checked_sub(1).map(|i| points[i]);
-            let before = before.filter(|one| one.order.epoch == point.order.epoch);
-            let begin = before.map_or(point.t, |one| one.t).min(point.t);
-            pause = pause.max(point.t - begin);
-            let highest = rss.max(point.peak).max(point.recent_peak);
-            let dropped = shared + or_zero(point.sizes[Size::File]);
-            spans.push((begin, point.t, (highest - dropped).max(0.0)));
+    fn of(report: &ProcessReport, rounds: Option<u64>) -> Use<'_> {
+        let (visits, tail) = visits(report);
+        let needed = |visit: &Visit, bytes: f64| {
+            let dropped = visit.shared + or_zero(visit.point.sizes[Size::File]);
+            (bytes - dropped).max(0.0)
+        };
+        let until = |visit: &Visit| {
+            let point = visit.point;
+            let highest = point.peak.max(point.recent_peak);
+            let begin = visit.before.unwrap_or(point.t);
+            (begin, point.t, needed(visit, highest))
+        };
+        let mut spans: Vec<(f64, f64, f64)> = visits.iter().map(until).collect();
+        if let Some(last) = visits.last().filter(|_| tail > 0.0) {
+            let (t, bytes) = (last.point.t, needed(last, last.point.sizes[Size::Rss]));
+            spans.push((t, t + tail, bytes));
         }
-        let last = points.last()?;
-        if !process.has_exited && process.processes < 2 {
-            spans.push((
-                last.t,
-                last.t + pause,
-                spans.last()?.2.min(rss_needed(last, shared)),
-            ));
-        }
-        Some(Use {
-            job: process.job.as_deref(),
-            is_parent: ["SP", "CP"].contains(&&*process.proc),
+        Use {
+            job: report.process.job.as_deref(),
+            is_parent: ["SP", "CP"].contains(&&*report.process.proc),
             spans,
             growth: growth_to_come(report, rounds),
-        })
+        }
     }
-}
-
-fn rss_needed(point: &Point, shared: f64) -> f64 {
-    (point.sizes[Size::Rss] - shared - or_zero(point.sizes[Size::File])).max(0.0)
 }
 
 /// The upper bound of the growth from the last round to the end of the job; `None` if it is unknown.
@@ -148,7 +114,8 @@ fn growth_to_come(report: &ProcessReport, rounds: Option<u64>) -> Option<f64> {
     let in_rounds = report.finding.unit == Unit::Round;
     let last = report
         .series()?
-        .last_visit()?
+        .points()
+        .last()?
         .known_round()
         .filter(|_| in_rounds)?;
     let left = rounds?.saturating_sub(1).saturating_sub(last.max(0) as u64);
@@ -168,55 +135,40 @@ fn needed_by_a_job(uses: &[Use]) -> Option<f64> {
     jobs.into_iter().filter_map(of_job).reduce(f64::max)
 }
 
-/// The highest sum of processes that ran at once, their growth, and the margin, rounded up.
+/// The highest sum of processes that ran at once, their growth, and the margin, rounded up. `None` without times.
 fn needed(uses: &[&Use]) -> Option<f64> {
-    // At one moment the spans that begin come before those that end.
-    let spans = uses
-        .iter()
-        .enumerate()
-        .flat_map(|(i, one)| one.spans.iter().map(move |span| (i, span)));
-    let events =
-        spans.flat_map(|(i, (begin, end, bytes))| [(*begin, 0, i, *bytes), (*end, 1, i, *bytes)]);
-    let mut events: Vec<(f64, u8, usize, f64)> = events.collect();
-    events.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-    // Two spans of a process meet at a marker: the larger one counts.
-    let mut open: Vec<Vec<f64>> = vec![Vec::new(); uses.len()];
-    let mut sizes = vec![0.0; uses.len()];
-    let (mut total, mut highest) = (0.0, None::<f64>);
-    for (_, kind, i, bytes) in events {
-        if kind == 0 {
-            open[i].push(bytes);
-        } else if let Some(place) = open[i].iter().position(|one| *one == bytes) {
-            open[i].swap_remove(place);
-        }
-        let largest = open[i].iter().copied().reduce(f64::max);
-        let growth = uses[i].growth.unwrap_or(0.0);
-        let size = largest.map_or(0.0, |bytes| (bytes + growth) * MARGIN + MARGIN_PER_PROCESS);
-        total += size - sizes[i];
-        sizes[i] = size;
-        if kind == 0 {
-            highest = Some(highest.map_or(total, |highest| highest.max(total)));
-        }
-    }
-    highest.map(|bytes| (bytes / STEP).ceil() * STEP)
+    let spans = uses.iter().enumerate().flat_map(|(member, one)| {
+        let growth = one.growth.unwrap_or(0.0);
+        one.spans.iter().map(move |(begin, end, bytes)| Span {
+            member,
+            begin: *begin,
+            end: *end,
+            bytes: (bytes + growth) * MARGIN + MARGIN_PER_PROCESS,
+        })
+    });
+    let spans: Vec<Span> = spans.collect();
+    let largest = |open: &[f64]| open.iter().copied().reduce(f64::max);
+    let (sum, _) = sweep(&spans, &vec![0; uses.len()], largest)?;
+    Some((sum.peak()?.bytes / STEP).ceil() * STEP)
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::fixtures::{analyse, processes, sample, sizes};
     use super::*;
+    use crate::report::analyse::find_kills;
     use crate::report::model::Sample;
 
-    fn marker(pid: u32, proc: &str, round: usize, rss: f64) -> Sample<'static> {
+    fn marker(pid: u32, proc: &str, round: usize, rss: f64) -> Sample {
         Sample {
             pid: Some(pid),
-            proc: proc.to_owned().into(),
+            proc: proc.to_owned(),
             host: Some("node".into()),
             ..sample(round, sizes(&[(Size::Rss, rss), (Size::File, 20.0)]))
         }
     }
 
-    fn requests_of(samples: Vec<Sample<'static>>, rounds: Option<u64>) -> Vec<Request> {
+    fn requests_of(samples: Vec<Sample>, rounds: Option<u64>) -> Vec<Request> {
         requests(&analyse(processes(samples)), rounds)
     }
 
@@ -260,9 +212,28 @@ mod tests {
     }
 
     #[test]
+    fn a_killed_process_does_not_count_beside_the_one_that_follows() {
+        let killed = (0..4).map(|round| Sample {
+            stage: if round == 0 { "load" } else { "send" }.into(),
+            cgroup_limit: Some(330.0 * MB),
+            ..marker(1, "TR", round, 320.0)
+        });
+        let next = (5..9).map(|round| Sample {
+            seq: Some(round as u64 - 5),
+            stage: if round == 8 { "exit" } else { "send" }.into(),
+            ..marker(2, "TR", round, 220.0)
+        });
+        let mut reports = analyse(processes(killed.chain(next)));
+        find_kills(&mut reports, |_| false);
+        assert!(reports[0].is_killed());
+        let found = requests(&reports, None);
+        assert!(is_near(found[0].bytes, 300.0, 1.0), "{found:?}");
+    }
+
+    #[test]
     fn the_peak_between_two_markers_counts() {
         let peak = |round| Sample {
-            recent_peak_rss: 900.0 * MB,
+            recent_peak_rss: Some(900.0 * MB),
             ..marker(1, "TR", round, 320.0)
         };
         let found = requests_of((0..6).map(peak).collect(), None);

@@ -101,10 +101,9 @@ fn recent_peaks(process: &Process, finding: &Finding, limit_of: LimitOf) -> Vec<
     };
     let mut markers: Vec<&Point> = process.points().collect();
     markers.sort_by_key(|point| point.order);
-    let visits = series.drawn();
-    let now = visits.last().map_or(f64::NAN, |(x, _)| *x);
+    let now = series.positions().last().copied().unwrap_or(f64::NAN);
     let (mut peaks, mut begin, mut highest_before) = (Vec::new(), 0, f64::NAN);
-    for (x, visit) in visits {
+    for (x, visit) in series.positioned() {
         let length = markers[begin..].partition_point(|point| point.order <= visit.order);
         // NaN is no rise.
         let highest = if visit.highest > highest_before {
@@ -132,11 +131,11 @@ fn recent_peaks(process: &Process, finding: &Finding, limit_of: LimitOf) -> Vec<
 #[cfg(test)]
 pub mod tests {
     use super::*;
-    use crate::report::analyse::fixtures::{process_and_finding, sample, sizes};
+    use crate::report::analyse::fixtures::{if_known, process_and_finding, sample, sizes};
     use crate::report::model::Sample;
     use crate::report::units::MB;
 
-    fn marker(round: usize, limit: f64, per_round: f64) -> Sample<'static> {
+    fn marker(round: usize, limit: f64, per_round: f64) -> Sample {
         let rss = 1024.0 + per_round * round as f64;
         // Other processes of the cgroup use 1 GB, and 2 GB are page cache.
         let (group, cache) = (rss + 3072.0, 2048.0);
@@ -147,16 +146,13 @@ pub mod tests {
         ];
         Sample {
             t: Some(600.0 * round as f64),
-            cgroup_limit: limit * MB,
+            cgroup_limit: if_known(limit * MB),
             ..sample(round, sizes(&known))
         }
     }
 
     /// The estimate after 24 rounds of 10 minutes.
-    fn estimate_of(
-        marker: impl Fn(usize) -> Sample<'static>,
-        given: Option<f64>,
-    ) -> Option<TimeToLimit> {
+    fn estimate_of(marker: impl Fn(usize) -> Sample, given: Option<f64>) -> Option<TimeToLimit> {
         let (process, finding) = process_and_finding((0..24).map(marker));
         TimeToLimit::estimate(&process, &finding, given)
     }
@@ -177,7 +173,7 @@ pub mod tests {
     #[test]
     fn the_peak_inside_a_round_counts() {
         let with_peaks = |round: usize| Sample {
-            peak_rss: (1024.0 + 100.0 * round as f64 + 700.0) * MB,
+            peak_rss: Some((1024.0 + 100.0 * round as f64 + 700.0) * MB),
             ..marker(round, 8192.0, 100.0)
         };
         let [with, without] = [&with_peaks as &dyn Fn(usize) -> _, &|round| {
@@ -190,7 +186,7 @@ pub mod tests {
     #[test]
     fn a_high_peak_at_the_start_is_not_that_of_each_round() {
         let import = |round: usize| Sample {
-            peak_rss: 6000.0 * MB,
+            peak_rss: Some(6000.0 * MB),
             ..marker(round, 8192.0, 100.0)
         };
         let left = estimate_of(import, None).unwrap().left;
@@ -200,8 +196,8 @@ pub mod tests {
     #[test]
     fn a_peak_that_the_library_saw_since_the_marker_before_counts() {
         let peak = |round: usize| Sample {
-            peak_rss: 6000.0 * MB,
-            recent_peak_rss: (1024.0 + 100.0 * round as f64 + 300.0) * MB,
+            peak_rss: Some(6000.0 * MB),
+            recent_peak_rss: Some((1024.0 + 100.0 * round as f64 + 300.0) * MB),
             ..marker(round, 8192.0, 100.0)
         };
         let left = estimate_of(peak, None).unwrap().left;

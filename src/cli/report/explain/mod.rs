@@ -276,7 +276,7 @@ mod tests {
     fn the_evidence_of_growth_ends_with_the_time_to_the_limit() {
         let marker = |round: usize| Sample {
             t: Some(600.0 * round as f64),
-            cgroup_limit: 8192.0 * MB,
+            cgroup_limit: Some(8192.0 * MB),
             ..sample(round, sizes(&[(Size::Rss, 3072.0 + 100.0 * round as f64)]))
         };
         let text = evidence(&analyse(processes((0..24).map(marker)))[0]);
@@ -289,7 +289,7 @@ mod tests {
         let text = |limit: f64| {
             let marker = |round: usize| Sample {
                 t: Some(round as f64),
-                cgroup_limit: limit * MB,
+                cgroup_limit: Some(limit * MB),
                 ..sample(round, sizes(&[(Size::Rss, 1000.0 + 100.0 * round as f64)]))
             };
             evidence(&analyse(processes((0..24).map(marker)))[0])

@@ -227,7 +227,7 @@ fn collected_in_time(process: &Process) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::analyse::fixtures::{process_and_finding, sample, sizes};
+    use crate::report::analyse::fixtures::{if_known, process_and_finding, sample, sizes};
     use crate::report::analyse::Verdict;
     use crate::report::explain::sentence;
     use crate::report::model::{Sample, Size};
@@ -247,9 +247,9 @@ mod tests {
         let marker = |round: usize| {
             let (live, released) = live_and_released(round);
             Sample {
-                gc_released: released * MB,
-                gc_live_after: if released > 0.0 { live * MB } else { f64::NAN },
-                gc_ms: 10.0,
+                gc_released: if_known(released * MB),
+                gc_live_after: (released > 0.0).then_some(live * MB),
+                gc_ms: Some(10.0),
                 ..sample(
                     round,
                     sizes(&[(Size::Live, live), (Size::Rss, live + 100.0)]),

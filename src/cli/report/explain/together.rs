@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn a_peak_that_no_marker_shows_is_named() {
         let marker = |round: usize| Sample {
-            peak_rss: 539.0 * MB,
+            peak_rss: Some(539.0 * MB),
             ..sample(round, sizes(&[(Size::Rss, 59.0)]))
         };
         let reports = analyse(processes((0..12).map(marker)));

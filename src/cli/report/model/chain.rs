@@ -4,10 +4,11 @@
 //! memory than the one before: at the same stage, and at its peak.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 
 use super::order::Order;
 use super::process::Process;
-use super::sample::{Size, Sizes};
+use super::sample::{Sample, Size};
 use super::series::{Axis, Point, Series};
 
 /// A process with so many rounds gets a verdict of its own.
@@ -17,15 +18,12 @@ const MIN_PROCESSES: usize = 3;
 /// The stage that holds the highest RSS of each process.
 pub const PEAK_STAGE: &str = "(peak)";
 
-/// What processes have in common that may follow each other.
-type Key = (Vec<String>, String, [Option<String>; 4]);
-
 /// Joins the processes of one site, role and program that follow each other. The order is kept.
 pub fn join(processes: Vec<Process>) -> Vec<Process> {
     let placed = processes.into_iter().enumerate();
     let (short, mut joined): (Vec<Placed>, Vec<Placed>) =
         placed.partition(|(_, process)| is_short(process));
-    let mut groups: HashMap<Key, Vec<Placed>> = HashMap::new();
+    let mut groups: HashMap<_, Vec<Placed>> = HashMap::new();
     for (place, process) in short {
         let group = groups.entry(key(&process)).or_default();
         group.push((place, process));
@@ -43,17 +41,17 @@ pub fn join(processes: Vec<Process>) -> Vec<Process> {
 /// A process and its place in the list.
 type Placed = (usize, Process);
 
-fn key(process: &Process) -> Key {
-    let Process {
-        sites, proc, role, ..
-    } = process;
-    let mut sites = sites.clone();
+/// What processes have in common that may follow each other.
+fn key(process: &Process) -> impl Hash + Eq + use<> {
+    let mut sites = process.sites.clone();
     sites.sort();
-    let (program, name) = (process.program.clone(), process.name.clone());
     (
         sites,
-        proc.clone(),
-        [role.clone(), program, name, process.job.clone()],
+        process.proc.clone(),
+        process.role.clone(),
+        process.program.clone(),
+        process.name.clone(),
+        process.job.clone(),
     )
 }
 
@@ -90,63 +88,49 @@ fn chains(mut processes: Vec<Placed>) -> Vec<Vec<Placed>> {
 
 /// One process with the points of all. It has the pid of the last one.
 fn one_of(chain: Vec<Placed>) -> Process {
-    let mut peaks = Series::new(Axis::Rounds);
     let mut stages: Vec<(Box<str>, Series)> = Vec::new();
-    let (mut markers, mut peak, mut latest) = (0, f64::NAN, None);
-    let mut ended_without_exit = 0;
-    let count = chain.len() as u64;
+    let mut joined: Option<Process> = None;
     for (place, (_, mut process)) in (0..).zip(chain) {
         let round = first_round(&process);
-        let mut sizes = Sizes::UNKNOWN;
-        sizes[Size::Rss] = process.peak_rss;
-        peaks.push(Point {
-            order: Order {
-                epoch: place,
-                seq: 0,
-            },
-            round,
-            site: None,
-            t: process.first_time,
-            sizes,
-            peak: process.peak_rss,
-            highest: f64::NAN,
-            recent_peak: f64::NAN,
-            mono: f64::NAN,
-            count: 1.0,
-        });
-        for (name, mut series) in std::mem::take(&mut process.stages) {
+        let own = std::mem::take(&mut process.stages);
+        let peak = (PEAK_STAGE.into(), peak(&process));
+        for (name, mut series) in std::iter::once(peak).chain(own) {
             series.place_in_chain(place, round);
             match stages.iter_mut().find(|(known, _)| *known == name) {
                 Some((_, known)) => known.append(series),
                 None => stages.push((name, series)),
             }
         }
-        if let Some(before) = &latest {
-            process.add_cpu_of(before);
-            ended_without_exit += u64::from(!before.has_exited && before.became.is_none());
+        if let Some(before) = joined {
+            process.follow(&before);
         }
-        markers += process.markers;
-        peak = f64::max(peak, process.peak_rss);
-        latest = Some(process);
+        joined = Some(process);
     }
-    stages.insert(0, (PEAK_STAGE.into(), peaks));
-    let mut joined = latest.unwrap_or_default();
+    let mut joined = joined.unwrap_or_default();
     joined.stages = stages;
-    joined.markers = markers;
-    joined.peak_rss = peak;
-    joined.processes = count;
-    joined.ended_without_exit = ended_without_exit;
     joined
+}
+
+/// The highest RSS of a process as a point.
+fn peak(process: &Process) -> Series {
+    let mut peak = Sample {
+        t: Some(process.first_time),
+        ..Sample::default()
+    };
+    peak.sizes[Size::Rss] = process.peak_rss;
+    let mut series = Series::new(Axis::Rounds);
+    series.push(Point::of(&peak, Order { epoch: 0, seq: 0 }, None));
+    series
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::report::analyse::fixtures::{processes, sample, sizes};
-    use crate::report::model::{Sample, Unit};
+    use crate::report::model::Unit;
 
     /// A process per round: it loads, receives, sends and ends.
-    fn markers(round: usize, site: &'static str, rss: f64) -> [Sample<'static>; 4] {
+    fn markers(round: usize, site: &'static str, rss: f64) -> [Sample; 4] {
         ["load", "receive", "send", "exit"].map(|stage| {
             let seq = ["load", "receive", "send", "exit"]
                 .iter()

@@ -1,7 +1,7 @@
 //! The full garbage collections of one process, as its markers report them.
 
 use super::order::Order;
-use super::sample::{or_zero, Sample};
+use super::sample::Sample;
 
 /// The collections since the previous marker, as one marker reports them.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -15,7 +15,7 @@ pub struct Collection {
 /// The collections of one process, in the order of its markers.
 #[derive(Clone, Debug, Default)]
 pub struct Collections {
-    kept: Vec<Collection>,
+    pub kept: Vec<Collection>,
     /// All markers that reported a release, including those no longer in `kept`.
     pub count: u64,
     pub released: f64,
@@ -36,30 +36,21 @@ const MAX_KEPT: usize = 512;
 
 impl Collections {
     pub fn add(&mut self, sample: &Sample, order: Order) {
-        if sample.gc_ms > 0.0 {
-            self.ms += sample.gc_ms;
-        }
-        // False for NaN, too.
-        let has_released = sample.gc_released > 0.0;
-        if has_released {
-            self.count += 1;
-            self.released += sample.gc_released;
-        }
-        if has_released || !sample.gc_live_after.is_nan() {
+        let released = sample.gc_released.unwrap_or(0.0);
+        self.ms += sample.gc_ms.unwrap_or(0.0);
+        self.released += released;
+        self.count += u64::from(released > 0.0);
+        if released > 0.0 || sample.gc_live_after.is_some() {
             self.kept.push(Collection {
                 order,
-                released: or_zero(sample.gc_released),
-                live_after: sample.gc_live_after,
+                released,
+                live_after: sample.gc_live_after.unwrap_or(f64::NAN),
             });
             if self.kept.len() > MAX_KEPT {
                 let mut keep = every_second();
                 self.kept.retain(|_| keep());
             }
         }
-    }
-
-    pub fn all(&self) -> &[Collection] {
-        &self.kept
     }
 
     /// The collections that released at least `bytes`.

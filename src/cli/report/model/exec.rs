@@ -17,7 +17,7 @@ pub fn join(processes: &mut Vec<Process>) {
     }
     let mut is_removed = vec![false; processes.len()];
     for mut places in programs.into_values() {
-        places.sort_by(|a, b| loaded(&processes[*a]).total_cmp(&loaded(&processes[*b])));
+        places.sort_by_key(|place| processes[*place].program_key());
         for pair in places.windows(2) {
             let [before, after] = [pair[0], pair[1]];
             if !may_be_same(&processes[before], &processes[after]) {
@@ -34,10 +34,6 @@ pub fn join(processes: &mut Vec<Process>) {
     }
     let mut removed = is_removed.into_iter();
     processes.retain(|_| !removed.next().unwrap_or(false));
-}
-
-fn loaded(process: &Process) -> f64 {
-    process.loaded.unwrap_or(f64::NAN)
 }
 
 /// Processes of two machines may have the same pid and start time.

@@ -20,7 +20,7 @@ pub use process::{KillCount, Notice, Process};
 pub use sample::{or_zero, Sample, Size, Sizes, NO_NAME};
 pub use series::{Point, Series, Unit};
 pub use site_history::{RoundHoldings, SiteHistory};
-pub use store::{DuplicateLog, SourceLine, Store};
+pub use store::{SourceLine, Store};
 
 #[cfg(test)]
 pub use site_history::tests as site_history_tests;

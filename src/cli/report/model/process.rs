@@ -5,7 +5,7 @@ use flarena_shared::stages::Stage;
 
 use super::collections::Collections;
 use super::order::{Order, SeenNumbers};
-use super::sample::{or_zero, Sample, Size, NO_NAME};
+use super::sample::{Sample, Size, NO_NAME};
 use super::series::{Axis, Point, Series};
 use super::site_history::SiteHistory;
 
@@ -50,17 +50,16 @@ pub struct Process {
     pub memory_limit: Option<f64>,
     pub host_memory: Option<f64>,
     /// The kernel's counts of kills in the cgroup, in the order of the markers.
-    kill_counts: Vec<KillCount>,
+    pub kill_counts: Vec<KillCount>,
     /// The highest RSS, also between the markers; NaN if unknown.
     pub peak_rss: f64,
     /// Stage and round of the first marker after that peak; `None` if a marker shows the peak itself.
     pub peak_before: Option<(String, Option<i64>)>,
     /// The highest CPU time in the markers; NaN if unknown.
     cpu_ms: f64,
-    /// The CPU time with which the program began: an exec keeps it.
-    cpu_ms_at_load: f64,
-    /// CPU time of the processes before this one in a chain.
-    cpu_ms_before: f64,
+    /// What is added to it: that of the processes before in a chain, less that at the start of the program, because an
+    /// exec keeps it.
+    cpu_ms_offset: f64,
     pub markers: u64,
     /// Time of the marker `load`, with which a program begins; `None` if it was not read.
     pub loaded: Option<f64>,
@@ -119,6 +118,7 @@ impl Process {
         Process {
             pid: sample.pid,
             start: sample.start,
+            proc: NO_NAME.to_owned(),
             log,
             // Unknown is NaN. `default` would say 0.
             cgroup_limit: f64::NAN,
@@ -146,7 +146,7 @@ impl Process {
         self.first_time = sample.t.map_or(self.first_time, |t| t.min(self.first_time));
         if sample.begins_program() {
             self.loaded = sample.t;
-            self.cpu_ms_at_load = or_zero(sample.cpu_ms);
+            self.cpu_ms_offset = -sample.cpu_ms.unwrap_or(0.0);
         }
         self.markers += 1;
         self.has_exited |= sample.stage == Stage::Exit.name();
@@ -156,18 +156,7 @@ impl Process {
         let site = self.place_of_site(sample);
         let series = self.series_mut(&sample.stage);
         *total_points -= series.len();
-        series.push(Point {
-            order,
-            round: sample.round.map_or(f64::NAN, |round| round as f64),
-            site,
-            t: sample.t.unwrap_or(f64::NAN),
-            sizes: sample.sizes,
-            peak: sample.sizes[Size::Rss],
-            highest: sample.peak_rss,
-            recent_peak: sample.recent_peak_rss,
-            mono: sample.mono.unwrap_or(f64::NAN),
-            count: 1.0,
-        });
+        series.push(Point::of(sample, order, site));
         if series.len() > max_points_per_stage {
             series.compact(max_points_per_stage);
         }
@@ -189,55 +178,52 @@ impl Process {
     }
 
     fn update_identity(&mut self, sample: &Sample) {
-        if self.proc.is_empty() || self.proc == NO_NAME {
-            self.proc = sample.proc.clone().into_owned();
+        if self.proc == NO_NAME && !sample.proc.is_empty() {
+            self.proc.clone_from(&sample.proc);
         }
-        let set_once = |mine: &mut Option<String>, theirs: &Option<std::borrow::Cow<str>>| {
+        let names = [
+            (&mut self.program, &sample.program),
+            (&mut self.name, &sample.name),
+            (&mut self.role, &sample.role),
+            (&mut self.alloc, &sample.alloc),
+            (&mut self.host, &sample.host),
+            (&mut self.boot, &sample.boot),
+            (&mut self.job, &sample.job),
+            (&mut self.version, &sample.library_version),
+            (&mut self.settings, &sample.settings),
+        ];
+        for (mine, theirs) in names {
             if mine.is_none() {
-                *mine = theirs.as_deref().map(str::to_owned);
+                mine.clone_from(theirs);
             }
-        };
-        set_once(&mut self.program, &sample.program);
-        set_once(&mut self.name, &sample.name);
-        set_once(&mut self.role, &sample.role);
-        set_once(&mut self.alloc, &sample.alloc);
-        set_once(&mut self.host, &sample.host);
-        set_once(&mut self.boot, &sample.boot);
-        set_once(&mut self.job, &sample.job);
-        set_once(&mut self.version, &sample.library_version);
-        set_once(&mut self.settings, &sample.settings);
+        }
     }
 
     /// Figures that are kept once per process, and not for each round.
     fn update_totals(&mut self, sample: &Sample) {
         let rss = sample.sizes[Size::Rss];
         let highest = self.peak_rss.max(rss);
-        if sample.peak_rss > highest {
-            self.peak_before = Some((sample.stage.clone().into_owned(), sample.round));
+        let peak = sample.peak_rss.unwrap_or(f64::NAN);
+        if peak > highest {
+            self.peak_before = Some((sample.stage.clone(), sample.round));
         } else if rss >= highest {
             self.peak_before = None;
         }
-        self.peak_rss = highest.max(sample.peak_rss);
+        self.peak_rss = highest.max(peak);
         self.note_kills(sample);
-        self.cpu_ms = self.cpu_ms.max(sample.cpu_ms);
+        self.cpu_ms = self.cpu_ms.max(sample.cpu_ms.unwrap_or(f64::NAN));
         self.memory_limit = sample.memory_limit.or(self.memory_limit);
         self.host_memory = sample.host_memory.or(self.host_memory);
-        if !sample.cgroup_limit.is_nan() {
-            self.cgroup_limit = sample.cgroup_limit;
-        }
+        self.cgroup_limit = sample.cgroup_limit.unwrap_or(self.cgroup_limit);
     }
 
     fn note_kills(&mut self, sample: &Sample) {
         /// A group with more kills is restarted again and again. The latest counts are kept.
         const MAX_COUNTS: usize = 64;
-        let Some(t) = sample.t.filter(|_| !sample.oom_kills.is_nan()) else {
+        let Some((t, count)) = sample.t.zip(sample.oom_kills) else {
             return;
         };
-        match self
-            .kill_counts
-            .iter_mut()
-            .find(|seen| seen.count == sample.oom_kills)
-        {
+        match self.kill_counts.iter_mut().find(|seen| seen.count == count) {
             Some(seen) => (seen.first, seen.last) = (seen.first.min(t), seen.last.max(t)),
             None => {
                 if self.kill_counts.len() == MAX_COUNTS {
@@ -246,7 +232,7 @@ impl Process {
                 // Most groups see one count. The default capacity of four would waste memory.
                 self.kill_counts.reserve_exact(1);
                 self.kill_counts.push(KillCount {
-                    count: sample.oom_kills,
+                    count,
                     first: t,
                     last: t,
                 });
@@ -254,30 +240,21 @@ impl Process {
         }
     }
 
-    pub fn kill_counts(&self) -> &[KillCount] {
-        &self.kill_counts
-    }
-
     /// The count at its last marker that has one.
     pub fn kill_count(&self) -> Option<f64> {
-        self.kill_counts
-            .iter()
-            .map(|seen| seen.count)
-            .reduce(f64::max)
+        let counts = self.kill_counts.iter().map(|seen| seen.count);
+        counts.reduce(f64::max)
     }
 
     /// The place of the marker's site in the list, to which it is added.
     fn place_of_site(&mut self, sample: &Sample) -> Option<u16> {
-        let site = sample.site.as_deref()?;
+        let site = sample.site.as_ref()?;
         let known = self.sites.iter().position(|known| known == site);
         let place = known.unwrap_or(self.sites.len());
-        if place == self.sites.len() {
-            if place >= MAX_SITES {
-                return None;
-            }
-            self.sites.push(site.to_owned());
+        if known.is_none() && place < MAX_SITES {
+            self.sites.push(site.clone());
         }
-        Some(place as u16)
+        (place < MAX_SITES).then_some(place as u16)
     }
 
     pub fn has_seen(&self, seq: u64) -> bool {
@@ -324,12 +301,17 @@ impl Process {
 
     /// CPU time of the program in seconds; NaN if unknown.
     pub fn cpu_seconds(&self) -> f64 {
-        (self.cpu_ms - self.cpu_ms_at_load + self.cpu_ms_before) / 1000.0
+        (self.cpu_ms + self.cpu_ms_offset) / 1000.0
     }
 
-    /// Adds the CPU time of a process before this one in a chain.
-    pub fn add_cpu_of(&mut self, before: &Process) {
-        self.cpu_ms_before += 1000.0 * before.cpu_seconds();
+    /// Counts those of a chain before this process as part of it.
+    pub fn follow(&mut self, before: &Process) {
+        self.cpu_ms_offset += before.cpu_ms + before.cpu_ms_offset;
+        self.ended_without_exit =
+            before.ended_without_exit + u64::from(!before.has_exited && before.became.is_none());
+        self.markers += before.markers;
+        self.processes += before.processes;
+        self.peak_rss = self.peak_rss.max(before.peak_rss);
     }
 
     /// The value of a setting that differs from its default.
@@ -355,7 +337,7 @@ impl Process {
     /// Each stage with its last visit.
     pub fn last_visits(&self) -> impl Iterator<Item = (&str, &Point)> {
         let stages = self.stages.iter();
-        stages.filter_map(|(name, series)| Some((&**name, series.last_visit()?)))
+        stages.filter_map(|(name, series)| Some((&**name, series.points().last()?)))
     }
 
     /// The last marker with its stage.

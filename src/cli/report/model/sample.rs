@@ -1,59 +1,52 @@
 //! One marker, independent of the form it was read from.
 
-use std::borrow::Cow;
 use std::ops::{Index, IndexMut};
 
 use flarena_shared::marker::MemoryLine;
 use flarena_shared::stages::Stage;
 
-/// The sizes of which every round is kept. A number that is needed once per process is a field of [`Sample`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(usize)]
-pub enum Size {
-    Rss,
-    Anon,
-    File,
-    Shmem,
-    /// Of a process that was forked or has forked: shared pages count with its part.
-    Pss,
-    Swap,
-    Live,
-    Retained,
-    Recycled,
-    Pymalloc,
-    Arrow,
-    Pinned,
-    /// In PyTorch's tensors on the GPUs.
-    GpuAllocated,
-    /// The tensors and the free memory of PyTorch's cache on the GPUs.
-    GpuReserved,
-    Cgroup,
-    CgroupReclaimable,
+/// Generates the sizes from one row each: its name, and its field in a marker.
+macro_rules! sizes {
+    ($(#[$attribute:meta])* pub enum Size {$(
+        $(#[$doc:meta])* $size:ident = $field:literal,
+    )*}) => {
+        $(#[$attribute])*
+        pub enum Size {$($(#[$doc])* $size,)*}
+
+        impl Size {
+            /// Each size and its field in a marker.
+            pub const FIELDS: &[(Size, &str)] = &[$((Size::$size, $field)),*];
+        }
+    };
 }
 
-const SIZES: usize = 16;
-
-impl Size {
-    /// Each size and its field in a marker.
-    pub const FIELDS: [(Size, &str); SIZES] = [
-        (Size::Rss, "rss_bytes"),
-        (Size::Anon, "anon_bytes"),
-        (Size::File, "file_bytes"),
-        (Size::Shmem, "shmem_bytes"),
-        (Size::Pss, "pss_bytes"),
-        (Size::Swap, "swap_bytes"),
-        (Size::Live, "live_bytes"),
-        (Size::Retained, "retained_bytes"),
-        (Size::Recycled, "recycled_bytes"),
-        (Size::Pymalloc, "pymalloc_bytes"),
-        (Size::Arrow, "arrow_bytes"),
-        (Size::Pinned, "pinned_bytes"),
-        (Size::GpuAllocated, "gpu_allocated_bytes"),
-        (Size::GpuReserved, "gpu_reserved_bytes"),
-        (Size::Cgroup, "cgroup_bytes"),
-        (Size::CgroupReclaimable, "cgroup_reclaimable_bytes"),
-    ];
+sizes! {
+    /// The sizes of which every round is kept. A number that is needed once per process is a field of [`Sample`].
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Size {
+        Rss = "rss_bytes",
+        Anon = "anon_bytes",
+        File = "file_bytes",
+        Shmem = "shmem_bytes",
+        /// Of a process that was forked or has forked: shared pages count with its part.
+        Pss = "pss_bytes",
+        Swap = "swap_bytes",
+        Live = "live_bytes",
+        Retained = "retained_bytes",
+        Recycled = "recycled_bytes",
+        Pymalloc = "pymalloc_bytes",
+        Arrow = "arrow_bytes",
+        Pinned = "pinned_bytes",
+        /// In PyTorch's tensors on the GPUs.
+        GpuAllocated = "gpu_allocated_bytes",
+        /// The tensors and the free memory of PyTorch's cache on the GPUs.
+        GpuReserved = "gpu_reserved_bytes",
+        Cgroup = "cgroup_bytes",
+        CgroupReclaimable = "cgroup_reclaimable_bytes",
+    }
 }
+
+const SIZES: usize = Size::FIELDS.len();
 
 /// Bytes of each `Size`; NaN if unknown.
 #[derive(Clone, Copy, Debug)]
@@ -118,6 +111,12 @@ impl Sizes {
     }
 }
 
+impl Default for Sizes {
+    fn default() -> Self {
+        Sizes::UNKNOWN
+    }
+}
+
 impl Index<Size> for Sizes {
     type Output = f64;
 
@@ -146,100 +145,64 @@ fn sum_of_known(a: f64, b: f64) -> f64 {
     }
 }
 
-#[derive(Clone, Debug)]
-pub struct Sample<'a> {
-    pub pid: Option<u32>,
-    pub start: Option<u64>,
-    pub proc: Cow<'a, str>,
-    pub program: Option<Cow<'a, str>>,
-    /// By `FLARENA_NAME`.
-    pub name: Option<Cow<'a, str>>,
-    pub role: Option<Cow<'a, str>>,
-    pub site: Option<Cow<'a, str>>,
-    pub round: Option<i64>,
-    pub stage: Cow<'a, str>,
-    pub alloc: Option<Cow<'a, str>>,
-    /// Name of the machine.
-    pub host: Option<Cow<'a, str>>,
-    /// Version of flarena.
-    pub library_version: Option<Cow<'a, str>>,
-    /// Settings that differ from their defaults: `FLARENA_GC=off FLARENA_SITES=on`.
-    pub settings: Option<Cow<'a, str>>,
+/// Unknown numbers and texts are `None`.
+#[derive(Clone, Debug, Default)]
+pub struct Sample {
+    /// Version of the record: the field `v`.
+    pub format_version: Option<f64>,
     /// Seconds since 1970 in UTC, or in local time if a log names no time zone.
     pub t: Option<f64>,
-    pub seq: Option<u64>,
-    pub sizes: Sizes,
     /// Seconds of a clock that is never set; only differences have a meaning.
     pub mono: Option<f64>,
+    pub pid: Option<u32>,
+    pub start: Option<u64>,
     /// Identifies the start of the machine. Two machines may have processes with equal pid and start.
-    pub boot: Option<Cow<'a, str>>,
+    pub boot: Option<String>,
+    /// Empty if unknown.
+    pub proc: String,
+    pub program: Option<String>,
+    /// By `FLARENA_NAME`.
+    pub name: Option<String>,
+    pub role: Option<String>,
+    pub site: Option<String>,
+    pub round: Option<i64>,
+    /// Empty if unknown.
+    pub stage: String,
     /// The beginning of NVFlare's job id.
-    pub job: Option<Cow<'a, str>>,
-    /// Highest RSS since the previous marker, as far as the library knows; NaN if unknown.
-    pub recent_peak_rss: f64,
+    pub job: Option<String>,
+    pub alloc: Option<String>,
+    pub sizes: Sizes,
+    /// Highest RSS so far.
+    pub peak_rss: Option<f64>,
+    /// Highest RSS since the previous marker, as far as the library knows.
+    pub recent_peak_rss: Option<f64>,
+    pub cgroup_limit: Option<f64>,
+    /// Processes of the cgroup that the kernel has killed for lack of memory.
+    pub oom_kills: Option<f64>,
     /// `FLARENA_MEMORY_LIMIT`, and the memory of the machine.
     pub memory_limit: Option<f64>,
     pub host_memory: Option<f64>,
-    /// Highest RSS so far; NaN if unknown.
-    pub peak_rss: f64,
-    /// Limit of the cgroup; NaN if there is none or it is unknown.
-    pub cgroup_limit: f64,
-    /// Processes of the cgroup that the kernel has killed for lack of memory; NaN if unknown.
-    pub oom_kills: f64,
-    /// Version of the record: the field `v`.
-    pub format_version: f64,
-    /// Bytes released by full garbage collections since the previous marker; NaN if unknown.
-    pub gc_released: f64,
-    /// The least memory in large blocks right after one of them; NaN if unknown.
-    pub gc_live_after: f64,
-    /// Time that these collections took; NaN if unknown.
-    pub gc_ms: f64,
-    /// CPU time of the process so far; NaN if unknown.
-    pub cpu_ms: f64,
+    /// Bytes released by full garbage collections since the previous marker.
+    pub gc_released: Option<f64>,
+    /// Time that these collections took.
+    pub gc_ms: Option<f64>,
+    /// The least memory in large blocks right after one of them.
+    pub gc_live_after: Option<f64>,
+    /// CPU time of the process so far.
+    pub cpu_ms: Option<f64>,
+    /// Name of the machine.
+    pub host: Option<String>,
+    /// Version of flarena.
+    pub library_version: Option<String>,
+    /// Settings that differ from their defaults: `FLARENA_GC=off FLARENA_SITES=on`.
+    pub settings: Option<String>,
+    pub seq: Option<u64>,
 }
 
 /// Stands for a missing name.
 pub const NO_NAME: &str = "-";
 
-/// A sample with every field unknown.
-impl Default for Sample<'_> {
-    fn default() -> Self {
-        Sample {
-            pid: None,
-            start: None,
-            proc: NO_NAME.into(),
-            program: None,
-            name: None,
-            role: None,
-            site: None,
-            round: None,
-            stage: NO_NAME.into(),
-            alloc: None,
-            host: None,
-            library_version: None,
-            settings: None,
-            t: None,
-            mono: None,
-            boot: None,
-            job: None,
-            recent_peak_rss: f64::NAN,
-            memory_limit: None,
-            host_memory: None,
-            seq: None,
-            sizes: Sizes::UNKNOWN,
-            peak_rss: f64::NAN,
-            cgroup_limit: f64::NAN,
-            oom_kills: f64::NAN,
-            format_version: 1.0,
-            gc_released: f64::NAN,
-            gc_live_after: f64::NAN,
-            gc_ms: f64::NAN,
-            cpu_ms: f64::NAN,
-        }
-    }
-}
-
-impl Sample<'_> {
+impl Sample {
     /// True for the first marker of a program. An exec begins another program in the same process.
     pub fn begins_program(&self) -> bool {
         self.seq == Some(0) && self.stage == Stage::Load.name()
@@ -247,9 +210,8 @@ impl Sample<'_> {
 
     /// Takes the sizes of a `[MEM]` line, if it is of the same process and round.
     pub fn complete(&mut self, memory: &MemoryLine) {
-        let is_same = self.proc == memory.proc
-            && self.site.as_deref() == memory.site.as_deref()
-            && self.round == memory.round;
+        let is_same =
+            self.proc == memory.proc && self.site == memory.site && self.round == memory.round;
         if !is_same {
             return;
         }
@@ -260,42 +222,8 @@ impl Sample<'_> {
         self.sizes[Size::File] = size("file");
         self.sizes[Size::GpuReserved] = size("gpu");
         self.sizes[Size::Anon] = self.sizes[Size::Rss] - size("file");
-        self.recent_peak_rss = size("peak");
-        self.cgroup_limit = size("limit");
+        self.recent_peak_rss = memory.size("peak");
+        self.cgroup_limit = memory.size("limit");
         self.sizes[Size::Cgroup] = size("limit") - size("left");
-    }
-
-    /// A copy that does not borrow from the line.
-    pub fn into_owned<'b>(self) -> Sample<'b> {
-        let own = |text: Cow<str>| -> Cow<'b, str> { Cow::Owned(text.into_owned()) };
-        Sample {
-            proc: own(self.proc),
-            program: self.program.map(own),
-            name: self.name.map(own),
-            role: self.role.map(own),
-            site: self.site.map(own),
-            stage: own(self.stage),
-            alloc: self.alloc.map(own),
-            host: self.host.map(own),
-            library_version: self.library_version.map(own),
-            settings: self.settings.map(own),
-            boot: self.boot.map(own),
-            job: self.job.map(own),
-            ..Sample {
-                proc: "".into(),
-                program: None,
-                name: None,
-                role: None,
-                site: None,
-                stage: "".into(),
-                alloc: None,
-                host: None,
-                library_version: None,
-                settings: None,
-                boot: None,
-                job: None,
-                ..self
-            }
-        }
     }
 }

@@ -4,7 +4,7 @@
 use std::fmt;
 
 use super::order::Order;
-use super::sample::{Size, Sizes};
+use super::sample::{Sample, Size, Sizes};
 
 /// The samples of one round of one site, or of several neighbouring rounds in a long series.
 #[derive(Clone, Debug)]
@@ -30,6 +30,22 @@ pub struct Point {
 }
 
 impl Point {
+    pub fn of(sample: &Sample, order: Order, site: Option<u16>) -> Self {
+        let or_nan = |number: Option<f64>| number.unwrap_or(f64::NAN);
+        Point {
+            order,
+            round: or_nan(sample.round.map(|round| round as f64)),
+            site,
+            t: or_nan(sample.t),
+            sizes: sample.sizes,
+            peak: sample.sizes[Size::Rss],
+            highest: or_nan(sample.peak_rss),
+            recent_peak: or_nan(sample.recent_peak_rss),
+            mono: or_nan(sample.mono),
+            count: 1.0,
+        }
+    }
+
     fn merge(&mut self, other: &Point) {
         self.sizes
             .average_with(self.count, &other.sizes, other.count);
@@ -53,9 +69,8 @@ impl Point {
 }
 
 /// The quantity on the axis of a series.
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Axis {
-    #[default]
     Rounds,
     /// Markers without rounds, at irregular times.
     Minutes,
@@ -86,30 +101,34 @@ impl fmt::Display for Unit {
     }
 }
 
-#[derive(Default)]
 pub struct Series {
-    points: Vec<Point>,
-    /// Visits per point. It doubles whenever there are too many points.
-    visits_per_point: u64,
-    /// Visits in the last point so far.
-    visits_in_last: u64,
     axis: Axis,
-    /// The round and site of the last sample.
-    last_visit: Option<(f64, Option<u16>)>,
+    /// The last visit has a point of its own.
+    points: Vec<Point>,
+    /// Visits in each point before the last one. It doubles whenever there are too many points.
+    visits_per_point: u64,
+    /// Visits so far in the point before the last one.
+    joined_visits: u64,
+    /// The round and site of the sample that was added last.
+    latest_visit: Option<(f64, Option<u16>)>,
     /// Rounds seen, or samples if they have no rounds.
     pub rounds: u64,
     /// RSS of the first and of the last sample.
     first: Option<(Order, f64)>,
     last: Option<(Order, f64)>,
-    /// The last visit, once points have been joined. The last point is the mean of several visits.
-    last_visit_alone: Option<Box<Point>>,
 }
 
 impl Series {
     pub fn new(axis: Axis) -> Self {
         Series {
             axis,
-            ..Series::default()
+            points: Vec::new(),
+            visits_per_point: 1,
+            joined_visits: 0,
+            latest_visit: None,
+            rounds: 0,
+            first: None,
+            last: None,
         }
     }
 
@@ -121,64 +140,64 @@ impl Series {
         if self.axis == Axis::Minutes {
             point.round = f64::NAN;
         }
-        self.visits_per_point = self.visits_per_point.max(1);
-        let ends = Some((point.order, point.sizes[Size::Rss]));
+        let end = Some((point.order, point.sizes[Size::Rss]));
         if self.first.is_none_or(|(order, _)| point.order < order) {
-            self.first = ends;
+            self.first = end;
         }
         if self.last.is_none_or(|(order, _)| point.order >= order) {
-            self.last = ends;
+            self.last = end;
         }
-        self.keep_last_visit(&point);
         let visit = (point.round, point.site);
-        let last_visit = self.last_visit.replace(visit);
-        let is_same_visit = last_visit == Some(visit);
-        if last_visit.is_none_or(|(round, _)| round != point.round) {
+        let visit_before = self.latest_visit.replace(visit);
+        if visit_before.is_none_or(|(round, _)| round != point.round) {
             self.rounds += 1;
         }
-        if (is_same_visit || self.visits_in_last < self.visits_per_point)
-            && let Some(last) = self.points.last_mut()
-        {
-            self.visits_in_last += u64::from(!is_same_visit);
-            last.merge(&point);
-            return;
-        }
-        if self.points.is_empty() {
+        let Some(last) = self.points.last_mut() else {
             // A trainer that is restarted each round has one point per stage. The default capacity
             // of four would waste memory.
             self.points.reserve_exact(1);
-        }
-        self.points.push(point);
-        self.visits_in_last = 1;
-    }
-
-    fn keep_last_visit(&mut self, point: &Point) {
-        let Some(kept) = &mut self.last_visit_alone else {
+            self.points.push(point);
             return;
         };
-        if kept.is_same_visit(point) {
-            kept.merge(point);
-        } else if kept.order < point.order {
-            **kept = point.clone();
+        if last.is_same_visit(&point) {
+            last.merge(&point);
+            return;
+        }
+        // The files of a process may be read in any order.
+        let is_earlier = point.order < last.order;
+        let is_joined = is_earlier && visit_before == Some(visit);
+        let earlier = match is_earlier {
+            true => point,
+            false => std::mem::replace(last, point),
+        };
+        let place = self.points.len() - 1;
+        let is_full = self.joined_visits >= self.visits_per_point;
+        match self.points[..place].last_mut() {
+            Some(joined) if joined.order < earlier.order && (is_joined || !is_full) => {
+                joined.merge(&earlier);
+                self.joined_visits += u64::from(!is_joined);
+            }
+            _ => {
+                self.points.insert(place, earlier);
+                self.joined_visits = 1;
+            }
         }
     }
 
-    /// Joins neighbouring points until at most `max_points` are left.
+    /// Joins neighbouring points, but not the last one, until at most `max_points` are left.
     pub fn compact(&mut self, max_points: usize) {
         self.sort();
-        if self.last_visit_alone.is_none() && self.points.len() > max_points.max(1) {
-            self.last_visit_alone = self.points.last().cloned().map(Box::new);
-        }
-        while self.points.len() > max_points.max(1) {
+        while self.points.len() > max_points.max(2) {
+            let last = self.points.pop();
             if self.points.len().is_multiple_of(2) {
-                self.visits_in_last += self.visits_per_point;
+                self.joined_visits += self.visits_per_point;
             }
             let pairs = self.points.chunks(2).map(|pair| {
                 let mut point = pair[0].clone();
                 pair[1..].iter().for_each(|other| point.merge(other));
                 point
             });
-            self.points = pairs.collect();
+            self.points = pairs.chain(last).collect();
             self.visits_per_point *= 2;
         }
         self.points.shrink_to_fit();
@@ -198,7 +217,12 @@ impl Series {
             }
             same
         });
-        if self.visits_per_point <= 1 {
+        self.count_rounds();
+    }
+
+    /// A long series counts its rounds when it is read.
+    fn count_rounds(&mut self) {
+        if self.visits_per_point == 1 {
             let rounds = self.points.chunk_by(|a, b| a.round == b.round);
             self.rounds = rounds.count() as u64;
         }
@@ -216,33 +240,25 @@ impl Series {
         if self.axis == Axis::Minutes || is_in_one_round {
             return;
         }
-        let last_visit = self.last_visit_alone.as_deref_mut();
-        let points = self.points.iter_mut().chain(last_visit);
+        let points = self.points.iter_mut();
         for point in points.filter(|point| point.round.is_nan()) {
             point.round = round_at(point.order).unwrap_or(f64::NAN);
         }
-        if self.visits_per_point <= 1 {
-            let rounds = self.points.chunk_by(|a, b| a.round == b.round);
-            self.rounds = rounds.count() as u64;
-        }
+        self.count_rounds();
     }
 
     /// Adds the points of a later process.
     pub fn append(&mut self, later: Series) {
-        self.visits_per_point = self.visits_per_point.max(1);
-        self.axis = later.axis;
         self.first = self.first.or(later.first);
         self.last = later.last.or(self.last);
         self.rounds += later.rounds;
-        self.last_visit_alone = later.last_visit_alone;
         self.points.extend(later.points);
     }
 
     /// Numbers the process of these points, so that they follow those of earlier processes. Points
     /// without a round get this one.
     pub fn place_in_chain(&mut self, place: u64, round: f64) {
-        let last_visit = self.last_visit_alone.as_deref_mut();
-        for point in self.points.iter_mut().chain(last_visit) {
+        for point in &mut self.points {
             point.order.epoch = place;
             if point.round.is_nan() {
                 point.round = round;
@@ -252,27 +268,6 @@ impl Series {
 
     pub fn points(&self) -> &[Point] {
         &self.points
-    }
-
-    /// The last visit. In a long series its point is the mean of several.
-    pub fn last_visit(&self) -> Option<&Point> {
-        self.last_visit_alone.as_deref().or(self.points.last())
-    }
-
-    /// The last visit, if the last point joins it with others.
-    pub fn joined_last(&self) -> Option<&Point> {
-        self.last_visit_alone.as_deref()
-    }
-
-    /// The position of the last visit on the axis of `positions`.
-    pub fn last_position(&self) -> Option<f64> {
-        let (last, visit) = (self.points.last()?, self.last_visit()?);
-        let within = match () {
-            () if self.has_minutes() => (visit.t - last.t) / 60.0,
-            () if self.has_rounds() => visit.round - last.round,
-            () => self.visits_in_last.max(1) as f64 - 1.0,
-        };
-        Some(self.positions().last()? + within.max(0.0))
     }
 
     pub fn first_rss(&self) -> f64 {
@@ -306,14 +301,19 @@ impl Series {
 
     /// The position of each point on the axis, strictly ascending. The points of one round, such as
     /// those of several sites, divide it evenly. If a process serves several jobs, the rounds of a
-    /// job continue after those of the job before. Points without a round are numbered.
+    /// job continue after those of the job before. Points without a round are placed by
+    /// the markers before them.
     pub fn positions(&self) -> Vec<f64> {
         if self.has_minutes() {
             return self.minutes();
         }
         if !self.has_rounds() {
-            let step = self.visits_per_point.max(1) as f64;
-            return (0..self.points.len()).map(|i| i as f64 * step).collect();
+            let mut markers = 0.0;
+            let place = |point: &Point| {
+                markers += point.count;
+                markers - point.count
+            };
+            return self.points.iter().map(place).collect();
         }
         let mut positions = Vec::with_capacity(self.points.len());
         let (mut offset, mut last) = (0.0, f64::NEG_INFINITY);
@@ -334,14 +334,6 @@ impl Series {
         self.positions().into_iter().zip(&self.points)
     }
 
-    /// The points with their positions, for a chart: it ends with the last visit alone.
-    pub fn drawn(&self) -> Vec<(f64, &Point)> {
-        let mut points: Vec<(f64, &Point)> = self.positioned().collect();
-        let last = self.last_position().zip(self.joined_last());
-        points.extend(last.filter(|(x, _)| points.last().is_none_or(|(before, _)| before < x)));
-        points
-    }
-
     /// Minutes since the first point. If the clock went back, a point is placed just after the one
     /// before it.
     fn minutes(&self) -> Vec<f64> {
@@ -360,25 +352,21 @@ mod tests {
     use super::*;
 
     fn point(seq: u64, round: f64, rss: f64) -> Point {
-        let mut sizes = Sizes::UNKNOWN;
-        sizes[Size::Rss] = rss;
+        let mut sample = Sample {
+            t: Some(seq as f64),
+            peak_rss: Some(rss),
+            ..Sample::default()
+        };
+        sample.sizes[Size::Rss] = rss;
         Point {
-            order: Order { epoch: 0, seq },
             round,
-            site: None,
-            t: seq as f64,
-            sizes,
-            peak: rss,
-            highest: rss,
-            recent_peak: f64::NAN,
-            mono: f64::NAN,
-            count: 1.0,
+            ..Point::of(&sample, Order { epoch: 0, seq }, None)
         }
     }
 
     /// Points in the order of writing: sequence number, round, RSS.
     fn series(points: impl IntoIterator<Item = (u64, f64, f64)>) -> Series {
-        let mut series = Series::default();
+        let mut series = Series::new(Axis::Rounds);
         for (seq, round, rss) in points {
             series.push(point(seq, round, rss));
         }
@@ -412,7 +400,7 @@ mod tests {
 
     #[test]
     fn the_sites_of_a_round_are_points_within_it() {
-        let mut series = Series::default();
+        let mut series = Series::new(Axis::Rounds);
         for seq in 0..6 {
             let site = Some((seq % 3) as u16);
             let round = (seq / 3) as f64;
@@ -433,7 +421,7 @@ mod tests {
 
     #[test]
     fn points_of_a_compacted_series_have_equally_many_rounds() {
-        let mut series = Series::default();
+        let mut series = Series::new(Axis::Rounds);
         for i in 0..1000u64 {
             series.push(point(i, i as f64, i as f64));
             if series.len() > 65 {
@@ -441,13 +429,29 @@ mod tests {
             }
         }
         let counts: Vec<f64> = series.points().iter().map(|point| point.count).collect();
-        let whole = &counts[..counts.len() - 1];
+        let whole = &counts[..counts.len() - 2];
         assert!(whole.iter().all(|count| *count == whole[0]), "{counts:?}");
     }
 
     #[test]
+    fn the_later_part_of_a_long_series_may_be_read_first() {
+        let mut series = Series::new(Axis::Rounds);
+        for i in (6000..10_000u64).chain(0..6000) {
+            series.push(point(2 * i, i as f64, i as f64));
+            series.push(point(2 * i + 1, i as f64, i as f64));
+            if series.len() > 64 {
+                series.compact(64);
+            }
+        }
+        series.finish();
+        assert_eq!(series.rounds, 10_000);
+        let last = series.points().last().unwrap();
+        assert_eq!((last.round, last.count), (9999.0, 2.0));
+    }
+
+    #[test]
     fn a_long_series_keeps_its_shape_in_few_points() {
-        let mut series = Series::default();
+        let mut series = Series::new(Axis::Rounds);
         for i in 0..100_000u64 {
             series.push(point(i, i as f64, i as f64));
             if series.len() > 64 {
@@ -458,9 +462,11 @@ mod tests {
         assert!((30..=64).contains(&series.len()), "{}", series.len());
         assert_eq!(series.rounds, 100_000);
         assert_eq!((series.first_rss(), series.peak_rss()), (0.0, 99_999.0));
-        let last = series.last_visit().unwrap();
-        assert_eq!((last.round, last.peak), (99_999.0, 99_999.0));
-        assert_eq!(series.last_position(), Some(99_999.0));
+        let (position, last) = series.positioned().last().unwrap();
+        assert_eq!(
+            (position, last.round, last.peak),
+            (99_999.0, 99_999.0, 99_999.0)
+        );
         let middle = &series.points()[series.len() / 2];
         let off = (middle.sizes[Size::Rss] - middle.round).abs();
         assert!(off <= 4096.0, "{off}");

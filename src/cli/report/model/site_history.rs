@@ -17,7 +17,7 @@ pub struct SiteHistory {
     aliases: BTreeMap<u32, u32>,
     rounds: BTreeMap<i64, RoundHoldings>,
     /// Small blocks are sampled, so they have sites, too.
-    has_small_blocks: bool,
+    pub has_small_blocks: bool,
     /// Samples that found no room in the table of the process.
     lost_samples: u64,
 }
@@ -121,10 +121,6 @@ impl SiteHistory {
 
     pub fn rounds(&self) -> &BTreeMap<i64, RoundHoldings> {
         &self.rounds
-    }
-
-    pub fn has_small_blocks(&self) -> bool {
-        self.has_small_blocks
     }
 
     pub fn lost_samples(&self) -> u64 {

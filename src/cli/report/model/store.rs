@@ -13,7 +13,7 @@ use super::exec;
 use super::order::Order;
 use super::process::{Notice, Process, Program};
 use super::sample::{Sample, Size, NO_NAME};
-use super::series::{Point, Series};
+use super::series::Point;
 use super::site_history::SiteHistory;
 
 /// Charts and slopes need no more points.
@@ -54,9 +54,14 @@ impl Store {
     }
 
     pub fn add(&mut self, sample: &Sample, source: &SourceLine) -> Option<Notice> {
-        let Some(index) = self.process_of(sample, source) else {
-            return Some(Notice::TooManyProcesses);
+        let (known, is_ambiguous) = match sample.pid {
+            Some(pid) => self.known_pid(pid, sample),
+            None => (self.by_log.get(&log_key(sample, source)).copied(), false),
         };
+        if known.is_none() && self.processes.len() >= MAX_PROCESSES {
+            return Some(Notice::TooManyProcesses);
+        }
+        let index = known.unwrap_or_else(|| self.new_process(sample, source));
         let order = match sample.seq {
             Some(seq) => Order { epoch: 0, seq },
             None => Order {
@@ -69,33 +74,7 @@ impl Store {
         if self.points > MAX_POINTS && max_points > MIN_POINTS_PER_STAGE {
             self.halve_points();
         }
-        notice.or_else(|| {
-            self.is_ambiguous(index, sample)
-                .then_some(Notice::Ambiguous)
-        })
-    }
-
-    /// True if processes of two machines have this pid and start, and the marker does not tell which of them wrote it.
-    fn is_ambiguous(&self, index: usize, sample: &Sample) -> bool {
-        let Some(pid) = sample
-            .pid
-            .filter(|_| sample.host.is_none() && sample.boot.is_none())
-        else {
-            return false;
-        };
-        let same = self.by_pid.get(&(pid, sample.start)).into_iter().flatten();
-        if same.clone().count() < 2 {
-            return false;
-        }
-        let [mine, site] = [
-            &self.processes[index].host,
-            &sample.site.as_deref().map(str::to_owned),
-        ];
-        same.map(|other| &self.processes[*other]).any(|other| {
-            let serves = site.as_ref().is_none_or(|site| other.sites.contains(site));
-            let is_new = sample.seq.is_some_and(|seq| !other.has_seen(seq));
-            serves && is_new && mine.is_some() && other.host.is_some() && other.host != *mine
-        })
+        notice.or(is_ambiguous.then_some(Notice::Ambiguous))
     }
 
     /// Adds a record of allocation sites, unless the limit of processes with sites is reached.
@@ -119,51 +98,50 @@ impl Store {
         programs.map(Process::program_key).max()?
     }
 
-    fn process_of(&mut self, sample: &Sample, source: &SourceLine) -> Option<usize> {
-        let known = match sample.pid {
-            Some(pid) => self.known_pid(pid, sample),
-            None => self.by_log.get(&log_key(sample, source)).copied(),
-        };
-        if known.is_some() || self.processes.len() >= MAX_PROCESSES {
-            return known;
-        }
+    fn new_process(&mut self, sample: &Sample, source: &SourceLine) -> usize {
         let index = self.processes.len();
         let log = sample.pid.is_none().then(|| source.log.to_owned());
         self.processes.push(Process::new(sample, log));
-        if let Some(pid) = sample.pid {
-            let one_pid = self.by_pid.entry((pid, sample.start)).or_default();
-            one_pid.push(index);
-        } else {
-            self.by_log.insert(log_key(sample, source), index);
+        match sample.pid {
+            Some(pid) => {
+                let same = self.by_pid.entry((pid, sample.start)).or_default();
+                same.push(index);
+            }
+            None => {
+                self.by_log.insert(log_key(sample, source), index);
+            }
         }
-        Some(index)
+        index
     }
 
     /// The program of this pid that wrote the sample. One program may serve many sites. Processes on two machines
     /// can have the same pid and start time: then their hosts or sites differ, and their sequence numbers repeat.
     /// Only a program's first marker has the host. After an exec another program has the same pid and start time,
-    /// and its sequence numbers begin at 0 again.
-    fn known_pid(&self, pid: u32, sample: &Sample) -> Option<usize> {
+    /// and its sequence numbers begin at 0 again. Also true if the program of another machine may have written it.
+    fn known_pid(&self, pid: u32, sample: &Sample) -> (Option<usize>, bool) {
         let process = |index: &usize| &self.processes[*index];
-        let is_elsewhere = |index: &usize| {
-            let hosts = process(index).host.as_deref().zip(sample.host.as_deref());
-            let boots = process(index).boot.as_deref().zip(sample.boot.as_deref());
-            let differ =
-                |pair: Option<(&str, &str)>| pair.is_some_and(|(known, other)| known != other);
-            differ(hosts) || differ(boots)
+        let differ = |one: &Option<String>, other: &Option<String>| {
+            one.as_ref()
+                .zip(other.as_ref())
+                .is_some_and(|(one, other)| one != other)
         };
-        let candidates = self.by_pid.get(&(pid, sample.start))?.iter().copied();
-        let candidates: Vec<usize> = candidates.filter(|index| !is_elsewhere(index)).collect();
+        let is_elsewhere = |index: &usize| {
+            let known = process(index);
+            differ(&known.host, &sample.host) || differ(&known.boot, &sample.boot)
+        };
+        let candidates = self.by_pid.get(&(pid, sample.start)).into_iter().flatten();
+        let candidates: Vec<usize> = candidates
+            .copied()
+            .filter(|one| !is_elsewhere(one))
+            .collect();
         let newest = candidates.last();
         let serves = |index: &usize| {
             let sites = &process(index).sites;
-            let is_named = |site: &str| sites.iter().any(|known| known == site);
-            sites.is_empty() && Some(index) == newest || sample.site.as_deref().is_none_or(is_named)
+            let is_named = |site: &String| sites.contains(site);
+            sites.is_empty() && Some(index) == newest || sample.site.as_ref().is_none_or(is_named)
         };
-        let is_new_there = |index: &usize| {
-            let seq = sample.seq;
-            seq.is_some_and(|seq| !process(index).has_seen(seq))
-        };
+        let is_new_there =
+            |index: &usize| sample.seq.is_some_and(|seq| !process(index).has_seen(seq));
         let t = sample.t.unwrap_or(f64::INFINITY);
         let is_loaded = |index: &usize| match process(index).loaded {
             Some(loaded) if sample.begins_program() => loaded == t,
@@ -178,59 +156,53 @@ impl Store {
                 false => programs.clone().find(is_loaded).or(programs.next()),
             }
         };
-        let mut hosts = candidates
-            .iter()
-            .filter_map(|index| process(index).host.as_deref());
-        let first_host = hosts.next();
-        if hosts.any(|host| Some(host) != first_host)
-            && let Some(index) = latest(&|index| serves(index) && is_new_there(index))
-        {
-            return Some(index);
+        let is_of_another_machine =
+            |one: &usize, other: &usize| differ(&process(one).host, &process(other).host);
+        let mut named = candidates.iter().filter(|one| process(one).host.is_some());
+        let have_two_hosts = named.next().is_some_and(|first| {
+            let mut others = named;
+            others.any(|other| is_of_another_machine(first, other))
+        });
+        let fits = |index: &usize| serves(index) && is_new_there(index);
+        if have_two_hosts && let Some(found) = latest(&fits) {
+            let mut others = candidates.iter().filter(|other| fits(other));
+            let is_ambiguous = others.any(|other| is_of_another_machine(&found, other));
+            return (Some(found), is_ambiguous && sample.boot.is_none());
         }
-        latest(&serves).or_else(|| latest(&is_new_there))
+        (latest(&serves).or_else(|| latest(&is_new_there)), false)
     }
 
     fn halve_points(&mut self) {
         self.halvings += 1;
         let max_points = self.max_points_per_stage();
         self.points = 0;
-        for series in series_of(&mut self.processes) {
+        let stages = self.processes.iter_mut().flat_map(|one| &mut one.stages);
+        for (_, series) in stages {
             series.compact(max_points);
             self.points += series.len();
         }
     }
 
-    /// Sorts every series, and removes the logs of processes that also wrote markers.
-    pub fn finish(mut self) -> (Vec<Process>, Vec<DuplicateLog>) {
-        self.processes.iter_mut().for_each(Process::finish);
+    /// Sorts every series, and removes the logs of processes that also wrote markers. They are the second list.
+    pub fn finish(mut self) -> (Vec<Process>, Vec<Process>) {
         for process in &mut self.processes {
+            process.finish();
             if let (Some(pid), Some(start)) = (process.pid, process.start) {
                 let boot = process.boot_key();
                 let key = (Owner { pid, start, boot }, process.program_key());
                 process.allocation_sites = self.allocation_sites.remove(&key).unwrap_or_default();
             }
         }
-        let duplicates = remove_duplicates(&mut self.processes);
+        let copies = remove_copies(&mut self.processes);
         exec::join(&mut self.processes);
-        (chain::join(self.processes), duplicates)
+        (chain::join(self.processes), copies)
     }
-}
-
-fn series_of(processes: &mut [Process]) -> impl Iterator<Item = &mut Series> {
-    let stages = processes.iter_mut().flat_map(|process| &mut process.stages);
-    stages.map(|(_, series)| series)
 }
 
 fn log_key(sample: &Sample, source: &SourceLine) -> (String, String, String) {
     let site = sample.site.as_deref().unwrap_or(NO_NAME);
     let [log, proc, site] = [source.log, &sample.proc, site].map(str::to_owned);
     (log, proc, site)
-}
-
-/// A log whose process also wrote markers.
-pub struct DuplicateLog {
-    pub log: String,
-    pub markers: u64,
 }
 
 /// NVFlare's process name for a user of its Client API: the trainer or the job's process.
@@ -244,18 +216,13 @@ const SAME_MOMENT_SECONDS: f64 = 1.0;
 /// NVFlare writes `[RSS]` lines into `log.txt` and again into `log.json`, the lines of a trainer into the
 /// log of its job, and lines of its own beside flarena's. The lines have no pid, so their contents are
 /// compared with those of the markers and of the other logs.
-fn remove_duplicates(processes: &mut Vec<Process>) -> Vec<DuplicateLog> {
+fn remove_copies(processes: &mut Vec<Process>) -> Vec<Process> {
     let numbered = processes.iter().enumerate();
     let is_copy =
         numbered.map(|(index, log)| log.pid.is_none() && is_copied(log, index, processes));
-    let copies: Vec<bool> = is_copy.collect();
-    let mut copies = copies.into_iter();
-    let removed = processes.extract_if(.., |_| copies.next().unwrap_or(false));
-    let duplicate = |process: Process| DuplicateLog {
-        log: process.log.unwrap_or_default(),
-        markers: process.markers,
-    };
-    removed.map(duplicate).collect()
+    let mut is_copy = is_copy.collect::<Vec<bool>>().into_iter();
+    let copies = processes.extract_if(.., |_| is_copy.next().unwrap_or(false));
+    copies.collect()
 }
 
 /// True if most points of the log are points of a process with markers, or of another log that is kept.
@@ -267,15 +234,15 @@ fn is_copied(log: &Process, index: usize, all: &[Process]) -> bool {
         is_kept && may_be_same(log, other)
     });
     let candidates: Vec<&Process> = candidates.map(|(_, other)| other).collect();
-    let (mut matched, mut points) = (0, 0);
-    for (stage, series) in &log.stages {
-        for point in series.points() {
-            let matches = |other: &&Process| has_point_like(other, stage, point);
-            matched += usize::from(candidates.iter().any(matches));
-            points += 1;
-        }
-    }
-    2 * matched > points
+    let is_known = |(stage, point): &(&str, &Point)| {
+        candidates
+            .iter()
+            .any(|other| has_point_like(other, stage, point))
+    };
+    let stages = log.stages.iter();
+    let points =
+        stages.flat_map(|(name, series)| series.points().iter().map(|point| (&**name, point)));
+    2 * points.filter(is_known).count() > log.points().count()
 }
 
 fn may_be_same(log: &Process, other: &Process) -> bool {

@@ -193,7 +193,7 @@ mod tests {
     fn the_summary_and_the_remedy_know_a_killed_process() {
         let near = |round: usize| Sample {
             stage: if round == 0 { "load" } else { "send" }.into(),
-            cgroup_limit: 1000.0 * MB,
+            cgroup_limit: Some(1000.0 * MB),
             ..sample(round, sizes(&[(Size::Rss, 960.0)]))
         };
         let other = Sample {

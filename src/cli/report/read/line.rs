@@ -7,7 +7,7 @@ use flarena_shared::marker::{parse_text, MemoryLine};
 use flarena_shared::sites::Record;
 use memchr::{memchr, memmem::find};
 
-use super::record;
+use super::record::{self, Object};
 use super::source::LineEnd;
 use super::timestamp::timestamp;
 use crate::report::model::{Sample, Size, Sizes};
@@ -23,26 +23,41 @@ const BELL: u8 = 0x07;
 
 /// The data found in a line.
 #[derive(Debug, Default)]
-pub struct LineContent<'a> {
-    pub samples: Vec<Sample<'a>>,
+pub struct LineContent {
+    pub samples: Vec<Sample>,
     pub sites: Option<Box<Record>>,
     pub memory: Option<MemoryLine>,
     /// Why a part of the line could not be read.
     pub error: Option<String>,
 }
 
-impl<'a> LineContent<'a> {
-    fn of_sample(sample: Sample<'a>) -> Self {
-        LineContent {
-            samples: vec![sample],
-            ..LineContent::default()
-        }
-    }
-
+impl LineContent {
     fn of_error(error: impl Into<String>) -> Self {
         LineContent {
             error: Some(error.into()),
             ..LineContent::default()
+        }
+    }
+
+    /// Adds an object. `t` is the time before it in the line.
+    fn add(&mut self, object: Object, t: impl FnOnce() -> Option<f64>) {
+        match object {
+            Object::Marker(sample) => self.samples.push(*sample),
+            Object::Invalid(error) => self.error = Some(error),
+            Object::LogEntry { message, t: own } => {
+                let inner = read(message.as_bytes(), LineEnd::Newline);
+                let t = own.or_else(t);
+                let with_time = |sample: Sample| Sample {
+                    t: sample.t.or(t),
+                    ..sample
+                };
+                self.samples
+                    .extend(inner.samples.into_iter().map(with_time));
+                self.sites = inner.sites.or(self.sites.take());
+                self.memory = inner.memory.or(self.memory.take());
+                self.error = inner.error.or(self.error.take());
+            }
+            Object::Other => {}
         }
     }
 
@@ -55,11 +70,23 @@ impl<'a> LineContent<'a> {
     }
 }
 
-pub fn read(line: &[u8], end: LineEnd) -> LineContent<'_> {
-    match memchr(ESCAPE, line) {
-        None => read_plain(line, end),
-        Some(_) => into_owned(read_plain(&without_control_sequences(line), end), None),
+pub fn read(line: &[u8], end: LineEnd) -> LineContent {
+    let plain = match memchr(ESCAPE, line) {
+        None => Cow::Borrowed(line),
+        Some(_) => Cow::Owned(without_control_sequences(line)),
+    };
+    let line = plain.trim_ascii();
+    let mut content = match line.starts_with(SITES_START) {
+        true => sites(line),
+        false => records(line),
+    };
+    if content.is_empty() {
+        content = text_line(line);
     }
+    if let (Some(error), LineEnd::Cut) = (&mut content.error, end) {
+        error.push_str("; the file may still be growing");
+    }
+    content
 }
 
 /// The line without the colours that loggers write to a terminal: `ESC [ 3 7 m` and its like.
@@ -80,30 +107,7 @@ fn without_control_sequences(line: &[u8]) -> Vec<u8> {
     plain
 }
 
-fn read_plain(line: &[u8], end: LineEnd) -> LineContent<'_> {
-    let line = line.trim_ascii();
-    let content = if line.starts_with(SITES_START) {
-        sites(line)
-    } else if line.starts_with(b"{") {
-        object(line)
-    } else if let Some(at) = find(line, MARKER_START) {
-        joined_records(line, at)
-    } else if find(line, MARKER_FIELD).is_some() {
-        LineContent::of_error("the end of a record whose start is missing")
-    } else {
-        text_line(line)
-    };
-    let with_hint = |error| match end {
-        LineEnd::Newline => error,
-        LineEnd::Cut => format!("{error}; the file may still be growing"),
-    };
-    LineContent {
-        error: content.error.map(with_hint),
-        ..content
-    }
-}
-
-fn sites(line: &[u8]) -> LineContent<'_> {
+fn sites(line: &[u8]) -> LineContent {
     match serde_json::from_slice(line) {
         Ok(record) => LineContent {
             sites: Some(record),
@@ -113,47 +117,34 @@ fn sites(line: &[u8]) -> LineContent<'_> {
     }
 }
 
-fn object(line: &[u8]) -> LineContent<'_> {
-    match record::read(line) {
-        Ok(record::Object::Marker(sample)) => LineContent::of_sample(*sample),
-        Ok(record::Object::Invalid(error)) => LineContent::of_error(error),
-        // A log in JSON, such as NVFlare's or Docker's: the logged line is inside.
-        Ok(record::Object::LogEntry { message, t }) => {
-            into_owned(read(message.as_bytes(), LineEnd::Newline), t)
-        }
-        Ok(record::Object::Other) => LineContent::default(),
-        Err(_) => match find(line, MARKER_START) {
-            Some(at) => joined_records(line, at),
-            None => text_line(line),
-        },
-    }
-}
-
-/// Several records on one line, or records after the prefix of a log.
-fn joined_records(line: &[u8], first: usize) -> LineContent<'_> {
+/// The JSON objects of a line: one or several records, or the log entry of another program, such as NVFlare's or Docker's,
+/// each also after the prefix of a log.
+fn records(line: &[u8]) -> LineContent {
     let mut content = LineContent::default();
-    let mut is_incomplete = find(&line[..first], MARKER_FIELD).is_some();
-    let mut at = first;
-    loop {
-        let after_start = at + MARKER_START.len();
-        let next = find(&line[after_start..], MARKER_START).map(|more| after_start + more);
-        let end = next.unwrap_or(line.len());
-        match record::read_prefix(&line[at..end]) {
-            Ok((record::Object::Marker(sample), length)) => {
-                content.samples.push(*sample);
-                is_incomplete |= find(&line[at + length..end], MARKER_FIELD).is_some();
+    let is_part = |text| find(text, MARKER_FIELD).is_some();
+    let (mut rest, mut is_incomplete) = (line, false);
+    while let Some(begin) = memchr(b'{', rest) {
+        let (before, text) = rest.split_at(begin);
+        is_incomplete |= is_part(before);
+        rest = match record::read(text) {
+            Ok((object, length)) => {
+                let t = || timestamp(&line[..line.len() - text.len()]);
+                content.add(object, t);
+                &text[length..]
             }
-            Ok((record::Object::Invalid(error), _)) => content.error = Some(error),
-            Ok(_) => {}
-            Err(_) => is_incomplete = true,
-        }
-        match next {
-            Some(next) => at = next,
-            None => break,
-        }
+            Err(_) => {
+                let next = find(&text[1..], MARKER_START).map_or(text.len(), |next| 1 + next);
+                let (unread, rest) = text.split_at(next);
+                is_incomplete |= unread.starts_with(MARKER_START) || is_part(unread);
+                rest
+            }
+        };
     }
-    if is_incomplete && content.error.is_none() {
+    if (is_incomplete || is_part(rest)) && content.error.is_none() {
         content.error = Some(match content.samples.len() {
+            0 if find(line, MARKER_START).is_none() => {
+                "the end of a record whose start is missing".to_owned()
+            }
             0 => "a record that is truncated or not JSON".to_owned(),
             n => format!("several records on one line: {n} read, the others are lost"),
         });
@@ -161,51 +152,11 @@ fn joined_records(line: &[u8], first: usize) -> LineContent<'_> {
     content
 }
 
-/// A copy that does not borrow from the buffer that held the inner line.
-fn into_owned<'a>(inner: LineContent<'_>, t: Option<f64>) -> LineContent<'a> {
-    let owned = |mut sample: Sample<'_>| {
-        sample.t = sample.t.or(t);
-        sample.into_owned()
-    };
-    LineContent {
-        samples: inner.samples.into_iter().map(owned).collect(),
-        sites: inner.sites,
-        memory: inner.memory,
-        error: inner.error,
-    }
-}
-
-/// The part of a line that the container runtime (CRI) has divided, and whether more follows:
-/// `2026-03-01T09:00:00.1Z stderr P ...`. The first part keeps its time.
-pub fn divided(line: &[u8]) -> Option<(usize, bool)> {
-    const STREAMS: [&[u8]; 2] = [b" stdout ", b" stderr "];
-    let after_time = memchr(b' ', line)?;
-    let tag = after_time + STREAMS[0].len();
-    let is_stream = STREAMS
-        .iter()
-        .any(|stream| line[after_time..].starts_with(stream));
-    let content = line.get(tag..)?;
-    let more_follows = match content {
-        [b'P', b' ', ..] => true,
-        [b'F', b' ', ..] => false,
-        _ => return None,
-    };
-    is_stream.then_some((tag + 2, more_follows))
-}
-
 /// An `[RSS]` line: NVFlare's own, anywhere in its logs, or flarena's text form; or a `[MEM]` line.
-fn text_line(line: &[u8]) -> LineContent<'_> {
+fn text_line(line: &[u8]) -> LineContent {
     let Some(at) = find(line, b"[RSS] ").or_else(|| find(line, b"[MEM] ")) else {
         return LineContent::default();
     };
-    // A JSON log behind the prefix of another log, such as that of kubectl, CRI or journald.
-    if let Some(begin) = memchr(b'{', &line[..at])
-        && let Ok((record::Object::LogEntry { message, t }, _)) =
-            record::read_prefix(&line[begin..])
-    {
-        let t = t.or_else(|| timestamp(&line[..begin]));
-        return into_owned(read(message.as_bytes(), LineEnd::Newline), t);
-    }
     let Ok(text) = std::str::from_utf8(&line[at..]) else {
         return LineContent::of_error("an [RSS] line that is not UTF-8");
     };
@@ -225,13 +176,17 @@ fn text_line(line: &[u8]) -> LineContent<'_> {
     };
     let mut sizes = Sizes::UNKNOWN;
     sizes[Size::Rss] = marker.rss_bytes as f64;
-    LineContent::of_sample(Sample {
-        proc: Cow::Borrowed(marker.proc),
-        site: marker.site.map(Cow::Borrowed),
-        round: marker.round,
-        stage: Cow::Borrowed(marker.stage),
+    let sample = Sample {
         t: timestamp(&line[..at]),
+        proc: marker.proc.to_owned(),
+        site: marker.site.map(str::to_owned),
+        round: marker.round,
+        stage: marker.stage.to_owned(),
         sizes,
         ..Sample::default()
-    })
+    };
+    LineContent {
+        samples: vec![sample],
+        ..LineContent::default()
+    }
 }

@@ -15,10 +15,10 @@ use flarena_shared::marker::FORMAT_VERSION;
 use flarena_shared::system_error::reason;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::report::model::{DuplicateLog, Notice, Process, Sample, SourceLine, Store};
+use crate::report::model::{Notice, Process, Sample, SourceLine, Store};
 use crate::report::units::{duration, printable};
 use line::LineContent;
-use source::{LineEnd, Lines};
+use source::Lines;
 
 /// Messages that are printed per file. Further ones are counted.
 const MAX_MESSAGES: usize = 5;
@@ -48,6 +48,13 @@ impl FileReport {
             path: printable(&path.to_string_lossy()),
             ..FileReport::default()
         }
+    }
+
+    /// The report on a file or folder that cannot be read.
+    fn unreadable(path: &Path, text: impl Into<String>) -> Self {
+        let mut report = FileReport::of(path);
+        report.add_error(None, text);
+        report
     }
 
     /// Adds a message about data that could not be read.
@@ -118,11 +125,12 @@ pub fn read_all(inputs: &[PathBuf]) -> (Vec<Process>, Vec<FileReport>) {
     let files = files.iter().enumerate();
     reports.extend(files.map(|(i, path)| read_file(path, i, &mut store, &bar)));
     bar.finish_and_clear();
-    let (processes, duplicates) = store.finish();
-    for DuplicateLog { log, markers } in duplicates {
-        let mut reports = reports.iter_mut();
-        if let Some(report) = reports.find(|report| without_rotation(&report.path) == log) {
-            report.repeated_markers += markers;
+    let (processes, copies) = store.finish();
+    for copy in copies {
+        let is_of =
+            |report: &&mut FileReport| copy.log.as_deref() == Some(without_rotation(&report.path));
+        if let Some(report) = reports.iter_mut().find(is_of) {
+            report.repeated_markers += copy.markers;
         }
     }
     (processes, reports)
@@ -136,30 +144,20 @@ fn files_of(inputs: &[PathBuf]) -> (Vec<PathBuf>, Vec<FileReport>) {
             files.push(input.clone());
             continue;
         }
-        let folder::Found {
-            files: found,
-            zips,
-            errors,
-        } = folder::files(input);
-        let mut report = FileReport::of(input);
-        if found.is_empty() && zips.is_empty() && errors.is_empty() {
-            report.add_error(None, "has no log and no marker file");
+        let found = folder::files(input);
+        if found.files.is_empty() && found.zips.is_empty() && found.errors.is_empty() {
+            let text = "has no log and no marker file";
+            reports.push(FileReport::unreadable(input, text));
         }
-        for zip in zips {
+        for zip in found.zips {
+            let text = "is a zip file, whose logs are not read; unpack it, and name its folder";
             let mut report = FileReport::of(&zip);
-            report.add_note(
-                None,
-                "is a zip file, whose logs are not read; unpack it, and name its folder",
-            );
+            report.add_note(None, text);
             reports.push(report);
         }
-        for (folder, error) in errors {
-            let mut report = FileReport::of(&folder);
-            report.add_error(None, reason(&error));
-            reports.push(report);
-        }
-        reports.extend(report.is_incomplete.then_some(report));
-        files.extend(found);
+        let errors = found.errors.iter();
+        reports.extend(errors.map(|(folder, error)| FileReport::unreadable(folder, reason(error))));
+        files.extend(found.files);
     }
     (files, reports)
 }
@@ -168,9 +166,8 @@ fn files_of(inputs: &[PathBuf]) -> (Vec<PathBuf>, Vec<FileReport>) {
 #[cfg(test)]
 pub fn read_bytes(bytes: &[u8]) -> (Vec<Process>, FileReport) {
     let mut store = Store::default();
-    let mut report = FileReport::default();
     let lines = Lines::new(Box::new(std::io::Cursor::new(bytes.to_vec())));
-    Reader::new(&mut report, &mut store, Path::new("log.txt"), 0).run(lines);
+    let report = Reader::new(Path::new("log.txt"), 0, &mut store).run(lines);
     (store.finish().0, report)
 }
 
@@ -186,12 +183,10 @@ fn progress(files: &[PathBuf]) -> ProgressBar {
 }
 
 fn read_file(path: &Path, index: usize, store: &mut Store, bar: &ProgressBar) -> FileReport {
-    let mut report = FileReport::of(path);
     match source::open(path, bar) {
-        Ok(lines) => Reader::new(&mut report, store, path, index).run(lines),
-        Err(error) => report.add_error(None, open_error(path, &error)),
+        Ok(lines) => Reader::new(path, index, store).run(lines),
+        Err(error) => FileReport::unreadable(path, open_error(path, &error)),
     }
-    report
 }
 
 /// The message for a file that cannot be opened. A shell passes on a pattern that matches no file,
@@ -205,16 +200,13 @@ fn open_error(path: &Path, error: &io::Error) -> String {
 }
 
 struct Reader<'a> {
-    report: &'a mut FileReport,
+    report: FileReport,
     store: &'a mut Store,
     log: String,
-    /// The first time in the file, in microseconds. Until one is read, the index of the file.
-    epoch: u64,
-    has_epoch: bool,
-    /// The first parts of a line that a container runtime has divided.
-    divided: Vec<u8>,
+    index: usize,
+    first_time: Option<f64>,
     /// The `[RSS]` line read last, until it is known whether a `[MEM]` line completes it.
-    pending: Option<(Sample<'static>, u64)>,
+    pending: Option<(Sample, u64)>,
     /// Markers of processes beyond the limit of the store.
     dropped_markers: u64,
     /// Markers of which it is not known which of two machines wrote them.
@@ -224,14 +216,13 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn new(report: &'a mut FileReport, store: &'a mut Store, path: &Path, index: usize) -> Self {
+    fn new(path: &Path, index: usize, store: &'a mut Store) -> Self {
         Reader {
-            report,
+            report: FileReport::of(path),
             store,
             log: without_rotation(&path.to_string_lossy()).to_owned(),
-            epoch: index as u64,
-            has_epoch: false,
-            divided: Vec::new(),
+            index,
+            first_time: None,
             pending: None,
             dropped_markers: 0,
             ambiguous_markers: 0,
@@ -239,45 +230,24 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn run(mut self, mut lines: Lines) {
+    fn run(mut self, mut lines: Lines) -> FileReport {
         loop {
-            let number = lines.number + 1;
             match lines.next() {
-                Ok(Some(line)) => self.add_part(line.bytes, line.end, number),
+                Ok(Some(line)) => {
+                    let content = line::read(line.bytes, line.end);
+                    self.add_line(content, lines.number);
+                }
                 Ok(None) => break,
                 Err(error) => {
                     let why = format!("cannot be read from here on: {}", reason(&error));
-                    self.report.add_error(Some(number), why);
+                    self.report.add_error(Some(lines.number + 1), why);
                     break;
                 }
             }
         }
-        if !self.divided.is_empty() {
-            let whole = std::mem::take(&mut self.divided);
-            self.add_line(line::read(&whole, LineEnd::Cut), lines.number);
-        }
         self.add_pending();
         self.report.lines = lines.number;
-        self.add_summary();
-    }
-
-    /// Adds a line, or the part of a line that a container runtime has divided.
-    fn add_part(&mut self, bytes: &[u8], end: LineEnd, number: u64) {
-        const MAX_BYTES: usize = 1 << 20;
-        match line::divided(bytes) {
-            Some((begin, more_follows)) if more_follows || !self.divided.is_empty() => {
-                // The first part keeps its time.
-                let begin = if self.divided.is_empty() { 0 } else { begin };
-                let part = &bytes[begin..];
-                self.divided
-                    .extend_from_slice(part.strip_suffix(b"\n").unwrap_or(part));
-                if !more_follows || self.divided.len() > MAX_BYTES {
-                    let whole = std::mem::take(&mut self.divided);
-                    self.add_line(line::read(&whole, end), number);
-                }
-            }
-            _ => self.add_line(line::read(bytes, end), number),
-        }
+        self.add_summary()
     }
 
     fn add_line(&mut self, content: LineContent, line: u64) {
@@ -286,7 +256,7 @@ impl<'a> Reader<'a> {
             self.add_pending();
             match sample.pid {
                 Some(_) => self.add(sample, line),
-                None => self.pending = Some((sample.into_owned(), line)),
+                None => self.pending = Some((sample, line)),
             }
         }
         if let Some(memory) = content.memory
@@ -310,22 +280,22 @@ impl<'a> Reader<'a> {
 
     fn add(&mut self, sample: Sample, line: u64) {
         self.report.markers += 1;
-        let is_newer = sample.format_version > f64::from(FORMAT_VERSION);
-        if is_newer && !self.has_reported_version {
+        let newer = sample.format_version;
+        let newer = newer.filter(|version| *version > f64::from(FORMAT_VERSION));
+        if let Some(version) = newer.filter(|_| !self.has_reported_version) {
             self.has_reported_version = true;
             let text = format!(
-                "records of version {}, which is newer than version {FORMAT_VERSION} of this flarena; \
-                 unknown fields are ignored",
-                sample.format_version
+                "records of version {version}, which is newer than version {FORMAT_VERSION} of this flarena; \
+                 unknown fields are ignored"
             );
             self.report.add_note(Some(line), text);
         }
-        if let Some(t) = sample.t.filter(|_| !self.has_epoch) {
-            (self.epoch, self.has_epoch) = ((t * 1e6) as u64, true);
-        }
+        self.first_time = self.first_time.or(sample.t);
         let source = SourceLine {
             log: &self.log,
-            epoch: self.epoch,
+            epoch: self
+                .first_time
+                .map_or(self.index as u64, |t| (t * 1e6) as u64),
             line,
         };
         match self.store.add(&sample, &source) {
@@ -341,8 +311,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn add_summary(self) {
-        let report = self.report;
+    fn add_summary(self) -> FileReport {
+        let mut report = self.report;
         if self.dropped_markers > 0 {
             let dropped = self.dropped_markers;
             let text = format!("too many processes; {dropped} markers are left out");
@@ -357,6 +327,7 @@ impl<'a> Reader<'a> {
             report.add_note(None, text);
         }
         report.lacks_markers = report.markers == 0 && !report.is_incomplete;
+        report
     }
 }
 

@@ -12,28 +12,28 @@ use serde_json::value::RawValue;
 use super::timestamp::timestamp;
 use crate::report::model::{Sample, Size, NO_NAME};
 
-pub enum Object<'a> {
-    Marker(Box<Sample<'a>>),
+const MAX_COUNT: f64 = 1.8e19;
+/// No machine has an exabyte of memory. Such a value is corrupt and would distort the charts.
+const MAX_SIZE: f64 = 1e18;
+
+pub enum Object {
+    Marker(Box<Sample>),
     /// A marker with a missing or invalid field.
     Invalid(String),
     /// A log entry of another program, whose message may contain a marker.
     LogEntry {
-        message: Cow<'a, str>,
+        message: String,
         t: Option<f64>,
     },
     Other,
 }
 
-pub fn read(line: &[u8]) -> serde_json::Result<Object<'_>> {
-    serde_json::from_slice::<Fields>(line).map(Fields::classify)
-}
-
-/// Reads the object at the start of the line. Returns it with its length in bytes.
-pub fn read_prefix(line: &[u8]) -> serde_json::Result<(Object<'_>, usize)> {
-    let mut stream = serde_json::Deserializer::from_slice(line).into_iter::<Fields>();
+/// Reads the object at the start of the text. Returns it with its length in bytes.
+pub fn read(text: &[u8]) -> serde_json::Result<(Object, usize)> {
+    let mut stream = serde_json::Deserializer::from_slice(text).into_iter::<Fields>();
     match stream.next() {
         Some(fields) => fields.map(|fields| (fields.classify(), stream.byte_offset())),
-        None => Ok((Object::Other, line.len())),
+        None => Ok((Object::Other, text.len())),
     }
 }
 
@@ -42,57 +42,52 @@ pub fn read_prefix(line: &[u8]) -> serde_json::Result<(Object<'_>, usize)> {
 #[serde(transparent)]
 struct Value<'a>(#[serde(borrow)] &'a RawValue);
 
-impl<'a> Value<'a> {
+impl Value<'_> {
     fn number(&self) -> Option<f64> {
         let number = self.0.get().parse::<f64>();
         number.ok().filter(|number| number.is_finite())
     }
 
-    fn text(&self) -> Option<Cow<'a, str>> {
-        serde_json::from_str::<Text>(self.0.get())
-            .ok()
-            .map(|text| text.0)
+    /// A number from 0 to below `end`. Others are corrupt.
+    fn below(&self, end: f64) -> Option<f64> {
+        self.number().filter(|number| (0.0..end).contains(number))
     }
 
-    fn name(&self) -> Option<Cow<'a, str>> {
+    fn text(&self) -> Option<String> {
+        serde_json::from_str::<Option<String>>(self.0.get()).ok()?
+    }
+
+    fn name(&self) -> Option<String> {
         let mut text = self.text()?;
-        if text.len() > NAME_MAX_BYTES {
-            text = Cow::Owned(text[..text.floor_char_boundary(NAME_MAX_BYTES)].to_owned());
-        }
+        text.truncate(text.floor_char_boundary(NAME_MAX_BYTES));
         Some(text).filter(|text| !text.is_empty() && text != NO_NAME)
     }
 
     /// The text of the field `message` of an object.
-    fn inner_message(&self) -> Option<Cow<'a, str>> {
-        let entry = serde_json::from_str::<Entry>(self.0.get()).ok()?;
-        entry.message.text()
+    fn inner_message(&self) -> Option<String> {
+        let entry: serde_json::Value = serde_json::from_str(self.0.get()).ok()?;
+        Some(entry["message"].as_str()?.to_owned())
     }
 }
 
-/// A text, borrowed from the line unless it contains escapes.
+/// A key, borrowed from the line unless it contains escapes.
 #[derive(Deserialize)]
 #[serde(transparent)]
-struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
-
-#[derive(Deserialize)]
-struct Entry<'a> {
-    #[serde(borrow)]
-    message: Value<'a>,
-}
+struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
 
 /// The fields of an object.
 #[derive(Default)]
-struct Fields<'a> {
-    sample: Sample<'a>,
+struct Fields {
+    sample: Sample,
     /// The first field with an invalid value.
-    invalid: Option<&'static str>,
-    message: Option<Cow<'a, str>>,
+    invalid: Option<String>,
+    message: Option<String>,
     message_t: Option<f64>,
 }
 
-impl<'a> Fields<'a> {
-    fn classify(self) -> Object<'a> {
-        let has_stage = self.sample.stage != NO_NAME;
+impl Fields {
+    fn classify(self) -> Object {
+        let has_stage = !self.sample.stage.is_empty();
         let has_rss = !self.sample.sizes[Size::Rss].is_nan();
         let is_marker = has_stage && (has_rss || self.sample.seq.is_some());
         Object::Invalid(match (self.invalid, self.message) {
@@ -108,31 +103,31 @@ impl<'a> Fields<'a> {
         })
     }
 
-    fn set(&mut self, key: &str, value: &Value<'a>) {
+    fn set(&mut self, key: &str, value: &Value) {
         let sample = &mut self.sample;
         match key {
-            "v" => sample.format_version = value.number().unwrap_or(1.0),
+            "v" => sample.format_version = value.number(),
+            "t" => sample.t = value.below(1e12),
             "mono" => sample.mono = value.number(),
+            "pid" => sample.pid = value.below(MAX_COUNT).map(|pid| pid as u32),
+            "start" => sample.start = value.below(MAX_COUNT).map(|start| start as u64),
+            "seq" => sample.seq = value.0.get().parse().ok(),
+            "round" => sample.round = value.below(1e12).map(|round| round as i64),
             "boot" => sample.boot = value.name(),
             "job" => sample.job = value.name(),
-            "memory_limit_bytes" => sample.memory_limit = value.number().filter(is_size),
-            "host_memory_bytes" => sample.host_memory = value.number().filter(is_size),
-            "t" => sample.t = value.number().filter(|t| (0.0..1e12).contains(t)),
-            "pid" => sample.pid = value.number().filter(is_count).map(|pid| pid as u32),
-            "cgroup_oom_kills" => sample.oom_kills = value.number().unwrap_or(f64::NAN),
-            "start" => sample.start = value.number().filter(is_count).map(|start| start as u64),
-            "seq" => sample.seq = value.0.get().parse().ok(),
-            "round" => sample.round = value.number().filter(is_round).map(|round| round as i64),
-            "proc" => sample.proc = value.name().unwrap_or(NO_NAME.into()),
+            "proc" => sample.proc = value.name().unwrap_or_default(),
             "program" => sample.program = value.name(),
             "name" => sample.name = value.name(),
             "role" => sample.role = value.name(),
             "site" => sample.site = value.name(),
+            "stage" => sample.stage = value.name().unwrap_or_default(),
             "alloc" => sample.alloc = value.name(),
             "host" => sample.host = value.name(),
             "version" => sample.library_version = value.name(),
             "settings" => sample.settings = value.text(),
-            "stage" => sample.stage = value.name().unwrap_or(sample.stage.clone()),
+            "cgroup_oom_kills" => sample.oom_kills = value.number(),
+            "memory_limit_bytes" => sample.memory_limit = value.below(MAX_SIZE),
+            "host_memory_bytes" => sample.host_memory = value.below(MAX_SIZE),
             "message" | "log" | "msg" | "MESSAGE" | "event" | "textPayload" | "short_message" => {
                 self.message = value.text().or(self.message.take());
             }
@@ -152,45 +147,32 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Sets a size or a time. An invalid one makes the record invalid; null and a missing one stay NaN.
+    /// Sets a size or a time. An invalid one makes the record invalid; null counts as missing.
     fn set_quantity(&mut self, key: &str, value: &Value) {
         let sample = &mut self.sample;
-        let size = Size::FIELDS.into_iter().find(|(_, field)| *field == key);
-        let (slot, field) = match (key, size) {
-            (_, Some((size, field))) => (&mut sample.sizes[size], field),
-            ("cgroup_limit_bytes", _) => (&mut sample.cgroup_limit, "cgroup_limit_bytes"),
-            ("hwm_bytes", _) => (&mut sample.peak_rss, "hwm_bytes"),
-            ("gc_released_bytes", _) => (&mut sample.gc_released, "gc_released_bytes"),
-            ("peak_bytes", _) => (&mut sample.recent_peak_rss, "peak_bytes"),
-            ("gc_live_after_bytes", _) => (&mut sample.gc_live_after, "gc_live_after_bytes"),
-            ("gc_ms", _) => (&mut sample.gc_ms, "gc_ms"),
-            ("cpu_ms", _) => (&mut sample.cpu_ms, "cpu_ms"),
-            _ => return,
-        };
-        match value.number() {
-            Some(bytes) if is_size(&bytes) => *slot = bytes,
-            None if value.0.get() == "null" => {}
-            // Without a limit some kernels report a huge one.
-            Some(bytes) if bytes > 0.0 && key == "cgroup_limit_bytes" => {}
-            _ => self.invalid = self.invalid.or(Some(field)),
+        let number = value.below(MAX_SIZE);
+        match key {
+            "cgroup_limit_bytes" => sample.cgroup_limit = number,
+            "hwm_bytes" => sample.peak_rss = number,
+            "peak_bytes" => sample.recent_peak_rss = number,
+            "gc_released_bytes" => sample.gc_released = number,
+            "gc_live_after_bytes" => sample.gc_live_after = number,
+            "gc_ms" => sample.gc_ms = number,
+            "cpu_ms" => sample.cpu_ms = number,
+            _ => match Size::FIELDS.iter().find(|(_, field)| *field == key) {
+                Some((size, _)) => sample.sizes[*size] = number.unwrap_or(f64::NAN),
+                None => return,
+            },
+        }
+        // Without a limit some kernels report a huge one.
+        let is_no_limit = key == "cgroup_limit_bytes" && value.number().is_some_and(|n| n > 0.0);
+        if number.is_none() && value.0.get() != "null" && !is_no_limit {
+            self.invalid.get_or_insert(key.to_owned());
         }
     }
 }
 
-fn is_count(number: &f64) -> bool {
-    (0.0..1.8e19).contains(number)
-}
-
-/// No machine has an exabyte of memory. Such a value is corrupt and would distort the charts.
-fn is_size(number: &f64) -> bool {
-    (0.0..1e18).contains(number)
-}
-
-fn is_round(number: &f64) -> bool {
-    (0.0..1e12).contains(number)
-}
-
-impl<'de> Deserialize<'de> for Fields<'de> {
+impl<'de> Deserialize<'de> for Fields {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_map(FieldsVisitor)
     }
@@ -199,15 +181,15 @@ impl<'de> Deserialize<'de> for Fields<'de> {
 struct FieldsVisitor;
 
 impl<'de> Visitor<'de> for FieldsVisitor {
-    type Value = Fields<'de>;
+    type Value = Fields;
 
     fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
         f.write_str("an object")
     }
 
-    fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Fields<'de>, M::Error> {
+    fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Fields, M::Error> {
         let mut fields = Fields::default();
-        while let Some(Text(key)) = map.next_key()? {
+        while let Some(Key(key)) = map.next_key()? {
             fields.set(&key, &map.next_value()?);
         }
         Ok(fields)

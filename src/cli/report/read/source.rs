@@ -6,10 +6,14 @@ use std::path::Path;
 
 use flate2::bufread::MultiGzDecoder;
 use indicatif::ProgressBar;
+use memchr::memchr;
 
 const BUFFER_BYTES: usize = 256 * 1024;
 /// A longer line is cut, so that the memory of the report stays bounded. Markers are much shorter.
 const MAX_LINE_BYTES: usize = 256 * 1024;
+
+/// No further parts are added to a longer line.
+const MAX_JOINED_BYTES: usize = 1 << 20;
 
 /// The first bytes of formats that are not read, and the command that unpacks them.
 const PACKED: [(&[u8], &str); 4] = [
@@ -107,25 +111,56 @@ impl Lines {
         }
     }
 
+    /// The next line, or the parts of one line that a container runtime has divided.
     pub fn next(&mut self) -> io::Result<Option<Line<'_>>> {
         self.buffer.clear();
-        let mut start = (&mut self.bytes).take(MAX_LINE_BYTES as u64);
-        if start.read_until(b'\n', &mut self.buffer)? == 0 {
-            return Ok(None);
-        }
-        let end = match self.buffer.ends_with(b"\n") {
-            true => LineEnd::Newline,
-            false => {
-                self.bytes.skip_until(b'\n')?;
-                LineEnd::Cut
+        loop {
+            let begin = self.buffer.len();
+            let mut start = (&mut self.bytes).take(MAX_LINE_BYTES as u64);
+            let is_last = start.read_until(b'\n', &mut self.buffer)? == 0;
+            if is_last && begin == 0 {
+                return Ok(None);
             }
-        };
-        self.number += 1;
-        Ok(Some(Line {
-            bytes: &self.buffer,
-            end,
-        }))
+            let end = match self.buffer.ends_with(b"\n") {
+                true => LineEnd::Newline,
+                false => {
+                    self.bytes.skip_until(b'\n')?;
+                    LineEnd::Cut
+                }
+            };
+            self.number += u64::from(!is_last);
+            let part = divided(&self.buffer[begin..]);
+            if let Some((length, _)) = part.filter(|_| begin > 0) {
+                // The first part keeps its time.
+                self.buffer.drain(begin..begin + length);
+            }
+            let more_follows = part.is_some_and(|(_, more_follows)| more_follows);
+            if is_last || !more_follows || self.buffer.len() > MAX_JOINED_BYTES {
+                let bytes = &self.buffer;
+                return Ok(Some(Line { bytes, end }));
+            }
+            let content = self.buffer.strip_suffix(b"\n").unwrap_or(&self.buffer);
+            self.buffer.truncate(content.len());
+        }
     }
+}
+
+/// The length of the prefix of a line that the container runtime (CRI) may have divided, and whether more follows:
+/// `2026-03-01T09:00:00.1Z stderr P ...`.
+fn divided(line: &[u8]) -> Option<(usize, bool)> {
+    const STREAMS: [&[u8]; 2] = [b" stdout ", b" stderr "];
+    let after_time = memchr(b' ', line)?;
+    let tag = after_time + STREAMS[0].len();
+    let is_stream = STREAMS
+        .iter()
+        .any(|stream| line[after_time..].starts_with(stream));
+    let content = line.get(tag..)?;
+    let more_follows = match content {
+        [b'P', b' ', ..] => true,
+        [b'F', b' ', ..] => false,
+        _ => return None,
+    };
+    is_stream.then_some((tag + 2, more_follows))
 }
 
 #[cfg(test)]

@@ -115,6 +115,8 @@ fn markers_inside_json_logs_are_read() {
     );
     assert_eq!(points(&processes[0])[0].t, 1_795_156_366.0);
     assert_eq!(processes[1].pid, Some(123));
+    let (_, report) = read_text("prefix", &format!("2026-03-01T09:00:00Z {docker}\n"));
+    assert_eq!((report.markers, report.is_incomplete), (1, false));
 }
 
 #[test]
@@ -144,6 +146,7 @@ fn markers_are_read_in_the_forms_of_other_loggers() {
         message("event"),
         message("textPayload"),
         message("short_message"),
+        message("a key of another logger"),
         format!("{{\"text\": \"x\", \"record\": {nvflare}}}"),
     ];
     let texts = texts.into_iter().map(String::into_bytes);

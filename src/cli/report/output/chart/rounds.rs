@@ -18,7 +18,7 @@ const NARROW: (f64, f64) = (330.0, 230.0);
 
 pub fn chart(report: &ProcessReport) -> Option<Markup> {
     let series = report.series().filter(|series| series.len() > 1)?;
-    let points = series.drawn();
+    let points: Vec<(f64, &Point)> = series.positioned().collect();
     let curves = Curves::of(&points);
     let ends = (points.first()?.0, points.last()?.0);
     let unit = report.finding.unit.name();
