@@ -1,88 +1,187 @@
-//! NVFlare's job processes without the library, while the process that launched them has it.
+//! Reads how NVFlare started a process and its jobs: the launcher, the parent, the kit, the job's configuration.
 //!
 //! A job inherits the environment of its parent only from the process launcher. In a container, a pod or a Slurm
 //! allocation it gets another one.
 
 use std::ffi::OsString;
+use std::fs;
 use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
+use flarena_shared::kernel_path::file_name;
 use flarena_shared::role::{self, Proc};
+use serde_json::Value;
 
-use super::finding::Finding;
-use super::nvflare::workspace;
-use super::python::is_python;
-use super::subject::{surroundings, Subject};
-use crate::library::search::FILE_NAME;
+use super::subject::{is_python, surroundings, Subject};
+use crate::control::has_library;
 use crate::proc::Process;
+
+/// NVFlare's processes and files around a process.
+#[derive(Debug, Default)]
+pub struct Deployment {
+    /// For a job without the library, if the reason is known.
+    pub launch: Option<Launch>,
+    /// For a process with the library: the jobs that it has launched and that run without.
+    pub jobs_without: Vec<(i32, Launcher)>,
+    /// The configuration of a job, for its side.
+    pub job_config: Option<Value>,
+    pub kit_start: Option<KitStart>,
+}
+
+#[derive(Debug)]
+pub struct Launch {
+    pub launcher: Launcher,
+    pub parent_with_library: Option<i32>,
+}
 
 /// How a job was launched, as far as the job shows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Launcher {
+pub enum Launcher {
     Process,
     Docker,
     Kubernetes,
     Slurm,
 }
 
-impl Launcher {
-    /// `has` looks up a variable of the job.
-    fn of(has: impl Fn(&str) -> bool, is_in_container: bool) -> Self {
-        if has("NVFLARE_SLURM_CHILD_PROCESS") {
-            Self::Slurm
-        } else if has("KUBERNETES_SERVICE_HOST") {
-            Self::Kubernetes
-        } else if is_in_container {
-            Self::Docker
-        } else {
-            Self::Process
-        }
-    }
+/// A kit whose `sub_start.sh` restarts it, although a container or systemd does that.
+#[derive(Debug)]
+pub struct KitStart {
+    pub is_in_container: bool,
+    /// The kit's script has the option `--foreground`, which NVFlare 2.9.1 added.
+    pub knows_foreground: bool,
+}
 
-    fn remedy(self) -> &'static str {
-        match self {
-            Self::Process => {
-                "let the program between the two (sudo, env -i, a script) keep LD_PRELOAD, PYTHONPATH and the settings"
-            }
-            Self::Docker => {
-                "name an image with flarena in local/study_runtime.yaml (container: image): NVFlare's Docker \
-                 launcher gives a job the environment of that image"
-            }
-            Self::Kubernetes => {
-                "name an image with flarena in local/study_runtime.yaml (container: image, or pod_template): \
-                 NVFlare's Kubernetes launcher gives a job the environment of that image"
-            }
-            Self::Slurm => {
-                "export LD_PRELOAD and the settings in slurm.yaml (job_launcher: setup), and name them in \
-                 forward_env for a container: NVFlare's Slurm launcher starts a job with an empty environment"
-            }
+impl Deployment {
+    pub fn of(s: &Subject) -> Self {
+        let mut found = Self {
+            job_config: job_config(s),
+            kit_start: kit_start(s),
+            ..Self::default()
+        };
+        let Some(member) = Member::identify(s.process.clone()) else {
+            return found;
+        };
+        if s.mapped_library().is_none() {
+            found.launch = member.launch();
+            return found;
         }
+        let jobs = Process::all().into_iter().filter_map(Member::identify);
+        found.jobs_without = jobs
+            .filter(|job| launches(member.proc, job.proc))
+            .filter_map(|job| {
+                let (parent, launcher) = job.parent()?;
+                let is_left =
+                    parent.pid == s.process.pid && matches!(has_library(&job.process), Ok(false));
+                is_left.then_some((job.process.pid, launcher))
+            })
+            .collect();
+        found
     }
 }
 
 /// A process of NVFlare, by its command line and environment.
-struct Identified {
+struct Member {
+    process: Process,
+    arguments: Vec<OsString>,
     proc: Proc,
     site: Option<Vec<u8>>,
     launcher: Launcher,
 }
 
-fn identify(process: &Process) -> Option<Identified> {
-    let program = std::fs::read_link(process.path("exe")).ok()?;
-    if !is_python(&program.to_string_lossy()) {
-        return None; // a shell or srun with the job's command line
+impl Member {
+    fn identify(process: Process) -> Option<Self> {
+        let program = fs::read_link(process.path("exe")).ok()?;
+        if !is_python(&program.to_string_lossy()) {
+            return None; // a shell or srun with the job's command line
+        }
+        let arguments = process.arguments().ok()?;
+        let environment = process.environment().unwrap_or_default();
+        let words = arguments.iter().map(|word| word.as_encoded_bytes());
+        let identity = role::identify(words, surroundings(|name| environment.get(name)));
+        let launcher = launcher(
+            |name| environment.get(name).is_some(),
+            is_in_container(&process),
+        );
+        Some(Self {
+            proc: identity.proc?,
+            site: identity.site.map(<[u8]>::to_vec),
+            launcher,
+            process,
+            arguments,
+        })
     }
-    let arguments = process.arguments().ok()?;
-    let environment = process.environment().ok();
-    let get = |name: &str| -> Option<OsString> { environment.as_ref()?.get(name) };
-    let words = arguments.iter().map(|word| word.as_encoded_bytes());
-    let identity = role::identify(words, surroundings(get));
+
+    /// For a job without the library. Its parent has it, or its launcher passes no preload on.
+    fn launch(&self) -> Option<Launch> {
+        let is_job = matches!(self.proc, Proc::ServerJob | Proc::ClientJob | Proc::Trainer);
+        match self.parent() {
+            Some((parent, launcher)) => has_library(&parent).ok()?.then_some(Launch {
+                launcher,
+                parent_with_library: Some(parent.pid),
+            }),
+            None => (is_job && self.launcher != Launcher::Process).then_some(Launch {
+                launcher: self.launcher,
+                parent_with_library: None,
+            }),
+        }
+    }
+
+    /// The process that launched this job, and how. Only a job in a container, a pod or an allocation may have one that is
+    /// not its ancestor. `None` if several may be it.
+    fn parent(&self) -> Option<(Process, Launcher)> {
+        let above = |process: &Process| Process::find(process.stat().ok()?.parent).ok();
+        let mut ancestors = std::iter::successors(above(&self.process), above);
+        let is_launcher = |process: &Process| {
+            Self::identify(process.clone()).is_some_and(|parent| launches(parent.proc, self.proc))
+        };
+        if let Some(parent) = ancestors.find(is_launcher) {
+            // A scheduler on this machine may be a descendant; a container's variables are inherited.
+            let launcher = match self.launcher {
+                Launcher::Slurm => Launcher::Slurm,
+                _ => Launcher::Process,
+            };
+            return Some((parent, launcher));
+        }
+        if self.launcher == Launcher::Process || self.proc == Proc::Trainer {
+            return None;
+        }
+        let others = Process::all().into_iter().filter_map(Self::identify);
+        let mut others: Vec<_> = others
+            .filter(|parent| launches(parent.proc, self.proc))
+            .filter(|parent| parent.proc == Proc::ServerParent || parent.site == self.site)
+            .collect();
+        if let Some(kit) = self.kit().filter(|_| self.launcher != Launcher::Kubernetes) {
+            others.retain(|parent| parent.kit() == Some(kit));
+        }
+        let parent = others.pop().filter(|_| others.is_empty())?;
+        Some((parent.process, self.launcher))
+    }
+
+    /// The `startup` folder of the site's kit, as device and inode. A host may have several federations with sites of the
+    /// same name. The launchers of Docker and Slurm show the folder to the job; that of Kubernetes copies it.
+    fn kit(&self) -> Option<(u64, u64)> {
+        let workspace = workspace(&self.process, &self.arguments)?;
+        let startup = fs::metadata(workspace.join("startup")).ok()?;
+        Some((startup.dev(), startup.ino()))
+    }
+}
+
+/// `has` looks up a variable of the job.
+fn launcher(has: impl Fn(&str) -> bool, is_in_container: bool) -> Launcher {
+    if has("NVFLARE_SLURM_CHILD_PROCESS") {
+        Launcher::Slurm
+    } else if has("KUBERNETES_SERVICE_HOST") {
+        Launcher::Kubernetes
+    } else if is_in_container {
+        Launcher::Docker
+    } else {
+        Launcher::Process
+    }
+}
+
+fn is_in_container(process: &Process) -> bool {
     let marks = ["/.dockerenv", "/run/.containerenv"];
-    let is_in_container = marks.iter().any(|mark| process.inside(mark).exists());
-    Some(Identified {
-        proc: identity.proc?,
-        site: identity.site.map(<[u8]>::to_vec),
-        launcher: Launcher::of(|name| get(name).is_some(), is_in_container),
-    })
+    marks.iter().any(|mark| process.inside(mark).exists())
 }
 
 fn launches(parent: Proc, job: Proc) -> bool {
@@ -94,92 +193,67 @@ fn launches(parent: Proc, job: Proc) -> bool {
     )
 }
 
-/// The `startup` folder of the site's kit, as device and inode. A host may have several federations with sites of the same
-/// name. The launchers of Docker and Slurm show the folder to the job; that of Kubernetes copies it.
-fn kit(process: &Process) -> Option<(u64, u64)> {
-    let workspace = workspace(process, &process.arguments().ok()?)?;
-    let startup = std::fs::metadata(workspace.join("startup")).ok()?;
-    Some((startup.dev(), startup.ino()))
+fn job_config(s: &Subject) -> Option<Value> {
+    let side = match s.proc? {
+        proc @ (Proc::ServerJob | Proc::ClientJob) => proc.role(),
+        Proc::ServerParent
+        | Proc::ClientParent
+        | Proc::Trainer
+        | Proc::TrainerWorker
+        | Proc::Simulator => return None,
+    };
+    let job = value_of(&s.arguments, "-n")?;
+    let folder = workspace(&s.process, &s.arguments)?.join(job);
+    let file = format!("config/config_fed_{}.json", side.name());
+    let mut apps = fs::read_dir(folder).ok()?.flatten();
+    let config = apps.find_map(|app| {
+        let is_app = app.file_name().to_string_lossy().starts_with("app_");
+        fs::read(is_app.then(|| app.path().join(&file))?).ok()
+    })?;
+    serde_json::from_slice(&config).ok()
 }
 
-/// The process that launched a job, and how. Only a job in a container, a pod or an allocation may have one that is not
-/// its ancestor. `None` if several may be it.
-fn parent_of(process: &Process, job: &Identified) -> Option<(Process, Launcher)> {
-    let launches_it = |process: &Process| {
-        let parent = identify(process)?;
-        let is_its_site = parent.proc == Proc::ServerParent || parent.site == job.site;
-        launches(parent.proc, job.proc).then_some(is_its_site)
-    };
-    let above = |process: &Process| Process::find(process.stat().ok()?.parent).ok();
-    let mut ancestors = std::iter::successors(above(process), above);
-    if let Some(parent) = ancestors.find(|process| launches_it(process).is_some()) {
-        // A scheduler on this machine may be a descendant; a container's variables are inherited.
-        let launcher = match job.launcher {
-            Launcher::Slurm => Launcher::Slurm,
-            _ => Launcher::Process,
-        };
-        return Some((parent, launcher));
-    }
-    if job.launcher == Launcher::Process || job.proc == Proc::Trainer {
+/// `None` if it was started with `--foreground`, or if neither a container nor systemd restarts it.
+fn kit_start(s: &Subject) -> Option<KitStart> {
+    if !matches!(s.proc?, Proc::ServerParent | Proc::ClientParent) {
         return None;
     }
-    let own = kit(process).filter(|_| job.launcher != Launcher::Kubernetes);
-    let mut others = Vec::new();
-    for parent in Process::all() {
-        match (own, kit(&parent)) {
-            _ if launches_it(&parent) != Some(true) => {}
-            (Some(own), Some(its)) if own == its => return Some((parent, job.launcher)),
-            (Some(_), Some(_)) => {}
-            (None, _) | (_, None) => others.push(parent),
-        }
+    let shell = Process::find(s.process.stat().ok()?.parent).ok()?;
+    let arguments = shell.arguments().ok()?;
+    let is_script = |word: &OsString| file_name(&word.to_string_lossy()) == "sub_start.sh";
+    let script = arguments.iter().position(is_script)?;
+    let is_in_container = is_in_container(&shell);
+    let is_of_systemd = s.text("SYSTEMD_EXEC_PID") == shell.pid.to_string();
+    let is_in_foreground = arguments[script..]
+        .iter()
+        .any(|word| word == "--foreground");
+    if is_in_foreground || !is_in_container && !is_of_systemd {
+        return None;
     }
-    let parent = others.pop().filter(|_| others.is_empty())?;
-    Some((parent, job.launcher))
+    let text = fs::read(at(&shell, Path::new(&arguments[script]))).unwrap_or_default();
+    Some(KitStart {
+        is_in_container,
+        knows_foreground: String::from_utf8_lossy(&text).contains("--foreground)"),
+    })
 }
 
-/// `None` if the mappings are not readable.
-fn has_library(process: &Process) -> Option<bool> {
-    let maps = process.maps().ok()?;
-    Some(maps.iter().any(|map| map.file_name() == FILE_NAME))
+/// The value of the last option with this name. Python's own `-m` comes first.
+fn value_of<'a>(arguments: &'a [OsString], name: &str) -> Option<&'a OsString> {
+    let at = arguments.iter().rposition(|word| word == name)?;
+    arguments.get(at + 1)
 }
 
-/// For a process without the library: it is a job and its parent has the library, or its launcher passes no preload on.
-pub fn without_library(subject: &Subject) -> Option<Finding> {
-    let job = identify(&subject.process)?;
-    let is_job = [Proc::ServerJob, Proc::ClientJob, Proc::Trainer].contains(&job.proc);
-    match parent_of(&subject.process, &job) {
-        Some((parent, launcher)) if has_library(&parent) == Some(true) => {
-            let fact = format!(
-                "libflarena.so is not loaded, but process {}, which launched this job, has it",
-                parent.pid
-            );
-            Some(Finding::warning("library", fact).remedy(launcher.remedy()))
-        }
-        None if is_job && job.launcher != Launcher::Process => {
-            let fact = "libflarena.so is not loaded";
-            Some(Finding::note("library", fact).remedy(job.launcher.remedy()))
-        }
-        _ => None,
+/// The folder of the site's kit and jobs, by the command line.
+fn workspace(process: &Process, arguments: &[OsString]) -> Option<PathBuf> {
+    Some(at(process, Path::new(value_of(arguments, "-m")?)))
+}
+
+/// A path of the process, relative to its working directory, as a path of this one.
+fn at(process: &Process, path: &Path) -> PathBuf {
+    match path.to_str() {
+        Some(path) if path.starts_with('/') => process.inside(path),
+        _ => process.path("cwd").join(path),
     }
-}
-
-/// For a process with the library: jobs that it has launched and that run without.
-pub fn left_behind(subject: &Subject) -> Option<Finding> {
-    subject.library()?;
-    let own = identify(&subject.process)?.proc;
-    let mut jobs = Process::all().into_iter().filter_map(|process| {
-        let job = identify(&process).filter(|job| launches(own, job.proc))?;
-        let (parent, launcher) = parent_of(&process, &job)?;
-        let is_left = parent.pid == subject.process.pid && has_library(&process) == Some(false);
-        is_left.then_some((process.pid, launcher))
-    });
-    let (pid, launcher) = jobs.next()?;
-    let more = match jobs.count() {
-        0 => String::new(),
-        count => format!(" and {count} more"),
-    };
-    let fact = format!("this process has launched job process {pid}{more} without libflarena.so");
-    Some(Finding::warning("job-without-library", fact).remedy(launcher.remedy()))
 }
 
 #[cfg(test)]
@@ -188,13 +262,14 @@ mod tests {
 
     #[test]
     fn the_launcher_is_recognised_by_the_environment_of_the_job() {
-        let of = |name: &'static str, is_in_container| {
-            Launcher::of(|asked| asked == name, is_in_container)
-        };
-        assert_eq!(of("NVFLARE_SLURM_CHILD_PROCESS", true), Launcher::Slurm);
-        assert_eq!(of("KUBERNETES_SERVICE_HOST", true), Launcher::Kubernetes);
-        assert_eq!(of("", true), Launcher::Docker);
-        assert_eq!(of("", false), Launcher::Process);
+        for (name, is_in_container, expected) in [
+            ("NVFLARE_SLURM_CHILD_PROCESS", true, Launcher::Slurm),
+            ("KUBERNETES_SERVICE_HOST", true, Launcher::Kubernetes),
+            ("", true, Launcher::Docker),
+            ("", false, Launcher::Process),
+        ] {
+            assert_eq!(launcher(|asked| asked == name, is_in_container), expected);
+        }
     }
 
     #[test]

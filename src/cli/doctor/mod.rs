@@ -1,36 +1,28 @@
 //! `flarena doctor`: findings about this machine, a command or a live process, with remedies.
 
-mod allocator;
 mod bindings;
-mod command;
-mod environment;
 mod finding;
-mod huge_pages;
 mod jobs;
-mod limits;
+mod machine;
+mod memory;
 mod nvflare;
-mod outside_malloc;
-mod pools;
-mod python;
+mod program;
 mod subject;
-mod system;
-mod temporary;
+#[cfg(test)]
+mod tests;
 
+use std::env::consts::ARCH;
 use std::ffi::OsString;
-use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
+use anyhow::Context;
 use clap::ValueHint;
-use flarena_shared::role::{self, Surroundings};
-use serde_json::{json, Value};
+use serde_json::json;
 
-use crate::library::{self, Library, Unusable};
-use crate::proc::{parse_pid, Cgroup, Process};
+use crate::proc::parse_pid;
 use crate::{exit, output};
 use finding::{Finding, Level};
-use subject::Subject;
-use system::System;
+use subject::{Kind, Subject};
 
 /// Check whether flarena works here, find mistakes in the settings, and name remedies
 ///
@@ -62,13 +54,32 @@ pub struct Args {
 }
 
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let system = System::read();
-    let (subject, findings) = match args.pid {
-        Some(pid) => examine_process(pid, system)?,
-        None => examine_machine(&args.command, &system),
+    let subject = match args.pid {
+        Some(pid) => {
+            let subject = Subject::live(pid)?;
+            if subject.status.is_zombie {
+                anyhow::bail!(
+                    "process {pid} has ended (zombie): its parent has not waited for it yet"
+                );
+            }
+            if subject.maps.is_empty() && subject.arguments.is_empty() {
+                anyhow::bail!("process {pid} is a kernel thread");
+            }
+            subject
+        }
+        None => Subject::here(args.command).context("/proc is not readable")?,
     };
+    let findings = judge(&subject);
     if args.json {
-        output::print_json(&json!({ "subject": subject, "findings": findings }))?;
+        let about = match subject.kind {
+            Kind::Machine => json!({ "machine": ARCH }),
+            Kind::Command => json!({ "command": subject.arguments[0].to_string_lossy() }),
+            Kind::Process => {
+                let comm = output::plain(&subject.process.comm());
+                json!({ "pid": args.pid, "comm": comm, "rss_bytes": subject.status.rss_bytes })
+            }
+        };
+        output::print_json(&json!({ "subject": about, "findings": findings }))?;
     } else {
         let width = output::terminal_width().map(usize::from);
         output::print(&finding::render(&findings, width, args.all))?;
@@ -76,115 +87,104 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let is_bad = findings
         .iter()
         .any(|finding| finding.level >= Level::Warning);
-    Ok(if is_bad {
-        ExitCode::from(exit::PROBLEM)
-    } else {
-        ExitCode::SUCCESS
+    Ok(match is_bad {
+        true => ExitCode::from(exit::PROBLEM),
+        false => ExitCode::SUCCESS,
     })
 }
 
-fn examine_machine(command: &[OsString], system: &System) -> (Value, Vec<Finding>) {
-    let get = |name: &str| std::env::var_os(name);
-    let library = library::find();
-    let mut findings = system.findings();
-    if command.is_empty() {
-        findings.extend(huge_pages::finding(&huge_pages::read()));
-    }
-    findings.push(judge_library(&library));
-    let own = Process::find(std::process::id() as i32).ok();
-    let cgroup = own.as_ref().and_then(Cgroup::of);
-    findings.extend(limits::cgroup_findings(cgroup.as_ref(), system));
-    findings.extend(environment::findings(&get, &|path| PathBuf::from(path)));
-    let names = std::env::vars_os().map(|(name, _)| name);
-    findings.extend(environment::unknown_settings(names));
-    let is_nvflare = role::identify(
-        command.iter().map(|word| word.as_bytes()),
-        Surroundings::default(),
-    )
-    .role()
-    .is_some();
-    findings.extend(temporary::finding(
-        &get,
-        &|path| PathBuf::from(path),
-        is_nvflare,
-    ));
-    if command.is_empty() {
-        return (json!({ "machine": system.machine }), findings);
-    }
-    findings.extend(command::findings(command, library.as_ref().ok()));
-    (json!({ "command": command[0].to_string_lossy() }), findings)
+/// A rule is pure: it judges what the subject has read.
+struct Rule {
+    /// The name of its findings.
+    id: &'static str,
+    of: &'static [Kind],
+    find: Find,
 }
 
-fn judge_library(library: &Result<Library, Unusable>) -> Finding {
-    match library {
-        Ok(library) => {
-            let (path, version) = (library.path.display(), output::plain(&library.version));
-            let fact = format!("{path} {version} loads here");
-            if library.hooks.is_some() {
-                return Finding::ok("loadable", fact);
-            }
-            let fact = fact + ", but without its Python hooks: no stage of NVFlare is marked";
-            Finding::note("loadable", fact).remedy("install the whole package (pip or Debian)")
-        }
-        Err(unusable) => {
-            let repair = match (&unusable.path, std::env::var_os("FLARENA_LIB")) {
-                (Some(_), Some(_)) => "correct FLARENA_LIB, or unset it",
-                (Some(_), None) => "correct the file, or install flarena again",
-                (None, _) => "install flarena here",
-            };
-            let remedy = format!("{repair}; until then jobs start with the system's malloc");
-            Finding::error("loadable", output::plain(&unusable.to_string())).remedy(remedy)
-        }
-    }
+enum Find {
+    One(fn(&Subject) -> Option<Finding>),
+    Each(fn(&Subject) -> Vec<Finding>),
 }
 
-/// The rules about a live process.
-const RULES: &[fn(&Subject) -> Option<Finding>] = &[
-    nvflare::kit_arenas,
-    nvflare::server_arenas,
-    nvflare::job_cleanup,
-    nvflare::kit_start,
-    jobs::left_behind,
-    environment::unreadable,
-    temporary::of_process,
-    limits::swap,
-    system::always_huge,
-    outside_malloc::memory,
-    outside_malloc::outside_malloc,
-    outside_malloc::arrow,
-    outside_malloc::files,
-    outside_malloc::shared,
-    outside_malloc::devices,
-    outside_malloc::bundled_mimalloc,
-    pools::onnx_runtime,
-    pools::java,
-    pools::gpu_cache,
-    python::hooks,
-    python::garbage,
-    python::pymalloc,
+const MACHINE: &[Kind] = &[Kind::Machine];
+const COMMAND: &[Kind] = &[Kind::Command];
+const HERE: &[Kind] = &[Kind::Machine, Kind::Command];
+const PROCESS: &[Kind] = &[Kind::Process];
+const PROGRAM: &[Kind] = &[Kind::Command, Kind::Process];
+const ALL: &[Kind] = &[Kind::Machine, Kind::Command, Kind::Process];
+
+const fn one(id: &'static str, of: &'static [Kind], find: fn(&Subject) -> Option<Finding>) -> Rule {
+    let find = Find::One(find);
+    Rule { id, of, find }
+}
+
+const fn each(id: &'static str, of: &'static [Kind], find: fn(&Subject) -> Vec<Finding>) -> Rule {
+    let find = Find::Each(find);
+    Rule { id, of, find }
+}
+
+/// Among findings of a level, those of the first rule come first.
+const RULES: &[Rule] = &[
+    one("platform", HERE, machine::platform),
+    one("thp-always", ALL, machine::always_huge),
+    one("huge-pages", MACHINE, machine::huge_pages),
+    one("loadable", HERE, machine::loadable),
+    one("library", PROCESS, program::library),
+    one("owner", PROCESS, program::owner),
+    one("deepbind", PROCESS, program::deep_bound),
+    one("channel", PROCESS, program::channel),
+    one("allocator", PROCESS, program::allocator),
+    one("no-decay", PROCESS, program::no_decay),
+    one("unmap-hooks", PROCESS, program::unmap_hooks),
+    each("library-jemalloc", PROCESS, program::other_jemallocs),
+    one("cgroup", ALL, machine::cgroup),
+    one("swap", PROCESS, machine::swap),
+    each("bad-setting", ALL, program::bad_settings),
+    each("unknown-setting", ALL, program::unknown_settings),
+    one("conflicting-settings", ALL, program::conflict),
+    each("no-effect", ALL, program::no_effect),
+    each("malloc-conf", ALL, program::malloc_conf_faults),
+    one("hugetlb", ALL, program::hugetlb),
+    each("preload-missing", ALL, program::missing_preloads),
+    each("other-allocator", ALL, program::other_preloads),
+    one("tmpfs", ALL, machine::temporary),
+    one("program", COMMAND, program::program),
+    one("python-isolated", PROGRAM, program::isolated_python),
+    one("uncounted-garbage", PROGRAM, program::uncounted_garbage),
+    one("pymalloc", PROGRAM, program::pymalloc),
+    one("python-mimalloc", PROGRAM, program::python_mimalloc),
+    one("kit-arenas", PROCESS, nvflare::kit_arenas),
+    one("server-arenas", PROCESS, nvflare::server_arenas),
+    one("job-cleanup", PROCESS, nvflare::job_cleanup),
+    one("kit-foreground", PROCESS, nvflare::kit_start),
+    one(
+        "job-without-library",
+        PROCESS,
+        nvflare::jobs_without_library,
+    ),
+    one("memory", PROCESS, memory::memory),
+    one("outside-malloc", PROCESS, memory::outside_malloc),
+    one("arrow-pool", PROCESS, memory::arrow),
+    one("file-maps", PROCESS, memory::files),
+    one("shared-memory", PROCESS, memory::shared),
+    one("cuda", PROCESS, memory::gpu_driver),
+    one("torch-mimalloc", PROCESS, memory::torch_mimalloc),
+    one("onnx-arena", PROCESS, memory::onnx_arena),
+    one("java", PROCESS, memory::java),
+    one("gpu-cache", PROCESS, memory::gpu_cache),
 ];
 
-/// Rules that may find several things, such as bad settings.
-const LISTS: &[fn(&Subject) -> Vec<Finding>] = &[
-    allocator::findings,
-    environment::of_process,
-    limits::of_process,
-    pools::jemallocs,
-];
-
-fn examine_process(pid: i32, system: System) -> anyhow::Result<(Value, Vec<Finding>)> {
-    let subject = Subject::read(pid, system)?;
-    if subject.status.is_zombie {
-        anyhow::bail!("process {pid} has ended (zombie): its parent has not waited for it yet");
-    }
-    if subject.maps.is_empty() && subject.arguments.is_empty() {
-        anyhow::bail!("process {pid} is a kernel thread");
-    }
-    let mut findings: Vec<Finding> = LISTS.iter().flat_map(|list| list(&subject)).collect();
-    findings.extend(RULES.iter().filter_map(|rule| rule(&subject)));
-    let comm = output::plain(&subject.comm);
-    Ok((
-        json!({ "pid": pid, "comm": comm, "rss_bytes": subject.status.rss_bytes }),
-        findings,
-    ))
+fn judge(subject: &Subject) -> Vec<Finding> {
+    let rules = RULES.iter().filter(|rule| rule.of.contains(&subject.kind));
+    let find = |rule: &Rule| {
+        let found = match rule.find {
+            Find::One(find) => find(subject).into_iter().collect(),
+            Find::Each(find) => find(subject),
+        };
+        let id = rule.id;
+        found
+            .into_iter()
+            .map(move |finding| Finding { id, ..finding })
+    };
+    rules.flat_map(find).collect()
 }
