@@ -14,17 +14,6 @@ pub enum Level {
     Error,
 }
 
-impl Level {
-    fn name(self) -> &'static str {
-        match self {
-            Level::Ok => "ok",
-            Level::Note => "note",
-            Level::Warning => "warning",
-            Level::Error => "error",
-        }
-    }
-}
-
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Finding {
     pub level: Level,
@@ -79,73 +68,63 @@ impl Finding {
     }
 }
 
-/// Findings that are shown in any case: they answer what the user asked.
-const ANSWERS: [&str; 6] = [
-    "loadable",
-    "program",
-    "library",
-    "channel",
-    "allocator",
-    "memory",
-];
-
+/// The width of the first column, with a space at both sides of the longest level.
+const MARGIN: usize = 10;
 /// The indentation of a line to paste, as in Markdown.
 const PASTE: &str = "    ";
-const BULLET: &str = "-> ";
 
-/// The findings as text, the worst last, next to the prompt. Without `all`, problems and answers only.
+/// The findings as text, the worst last, next to the prompt. Without `all`, problems only, and answers to what the user
+/// asked.
 pub fn render(findings: &[Finding], width: Option<usize>, all: bool) -> String {
-    let is_shown = |finding: &&Finding| {
-        all || finding.level >= Level::Warning || ANSWERS.contains(&finding.id)
-    };
-    let mut shown: Vec<&Finding> = findings.iter().filter(is_shown).collect();
+    let answers = "loadable program library channel allocator memory";
+    let is_answer = |finding: &Finding| answers.split(' ').any(|id| id == finding.id);
+    let count = |level| findings.iter().filter(|found| found.level == level).count();
+    let mut shown: Vec<&Finding> = findings.iter().collect();
+    shown.retain(|finding| all || finding.level >= Level::Warning || is_answer(finding));
     shown.sort_by_key(|finding| finding.level);
-    let levels = shown.iter().map(|finding| finding.level.name());
-    let margin = levels.map(str::len).fold("LEVEL".len(), usize::max) + 3;
-    let mut page = format!(" {:<1$}FINDING\n", "LEVEL", margin - 1);
+    let mut page = row("LEVEL", "FINDING");
     for finding in &shown {
-        let mut level = finding.level.name();
-        for line in lines(finding, width.map(|width| width.saturating_sub(margin))) {
-            // A line to paste stands below the text, or further to the left if it would not fit otherwise.
-            page += &match line.strip_prefix(PASTE) {
-                Some(line) => {
-                    let room = width.map_or(usize::MAX, |width| width.saturating_sub(line.len()));
-                    let indent = room.clamp(PASTE.len(), margin + BULLET.len());
-                    format!("{:indent$}{line}\n", "")
-                }
-                None => format!(" {level:<0$}{line}\n", margin - 1),
-            };
-            level = "";
-        }
+        page += &text(finding, width);
     }
-    let count = |level| findings.iter().filter(|found| found.level == level).count() as u64;
     page += &match (count(Level::Error), count(Level::Warning)) {
-        (0, 0) => "no problem found".to_owned(),
+        (0, 0) => "no problem found\n".to_owned(),
         (errors, warnings) => {
-            let errors = plural(errors, "error");
-            format!("{errors}, {}", plural(warnings, "warning"))
+            let warnings = plural(warnings as u64, "warning");
+            format!("{}, {warnings}\n", plural(errors as u64, "error"))
         }
     };
     match findings.len() - shown.len() {
-        0 => page + "\n",
-        hidden => page + &format!("\n{} with --all\n", plural(hidden as u64, "more finding")),
+        0 => page,
+        hidden => page + &plural(hidden as u64, "more finding") + " with --all\n",
     }
 }
 
-/// The fact and its remedy, wrapped, except for lines to paste.
-fn lines(finding: &Finding, room: Option<usize>) -> Vec<String> {
-    let mut lines = output::wrap(&output::plain(&finding.fact), room);
-    let room = room.map(|room| room.saturating_sub(BULLET.len()));
-    let mut bullet = BULLET;
+fn row(level: &str, text: &str) -> String {
+    format!(" {level:<0$}{text}\n", MARGIN - 1)
+}
+
+/// The fact and its remedy, wrapped. A line to paste stands whole below the text, or further to the left if it would not
+/// fit otherwise.
+fn text(finding: &Finding, width: Option<usize>) -> String {
+    let wrap =
+        |line: &str, margin| output::wrap(line, width.map(|width| width.saturating_sub(margin)));
+    let mut level = format!("{:?}", finding.level).to_lowercase();
+    let mut text = String::new();
+    for line in wrap(&output::plain(&finding.fact), MARGIN) {
+        text += &row(&std::mem::take(&mut level), &line);
+    }
+    let mut bullet = "-> ";
     for line in finding.remedy.iter().flat_map(|remedy| remedy.lines()) {
-        if line.starts_with(PASTE) {
-            lines.push(line.to_owned());
+        if let Some(line) = line.strip_prefix(PASTE) {
+            let room = width.map_or(usize::MAX, |width| width.saturating_sub(line.len()));
+            let indent = room.clamp(PASTE.len(), MARGIN + bullet.len());
+            text += &format!("{:indent$}{line}\n", "");
             continue;
         }
-        for part in output::wrap(line, room) {
-            lines.push(bullet.to_owned() + &part);
+        for part in wrap(line, MARGIN + bullet.len()) {
+            text += &row("", &(bullet.to_owned() + &part));
             bullet = "   ";
         }
     }
-    lines
+    text
 }

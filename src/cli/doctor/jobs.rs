@@ -19,19 +19,13 @@ use crate::proc::Process;
 /// NVFlare's processes and files around a process.
 #[derive(Debug, Default)]
 pub struct Deployment {
-    /// For a job without the library, if the reason is known.
-    pub launch: Option<Launch>,
+    /// For a job without the library: the parent that has it, and how that one or another launched the job.
+    pub launch: Option<(Option<i32>, Launcher)>,
     /// For a process with the library: the jobs that it has launched and that run without.
     pub jobs_without: Vec<(i32, Launcher)>,
     /// The configuration of a job, for its side.
     pub job_config: Option<Value>,
     pub kit_start: Option<KitStart>,
-}
-
-#[derive(Debug)]
-pub struct Launch {
-    pub launcher: Launcher,
-    pub parent_with_library: Option<i32>,
 }
 
 /// How a job was launched, as far as the job shows it.
@@ -52,29 +46,29 @@ pub struct KitStart {
 }
 
 impl Deployment {
-    pub fn of(s: &Subject) -> Self {
+    pub fn of(process: &Process, s: &Subject) -> Self {
         let mut found = Self {
-            job_config: job_config(s),
-            kit_start: kit_start(s),
+            job_config: job_config(process, s),
+            kit_start: kit_start(process, s),
             ..Self::default()
         };
-        let Some(member) = Member::identify(s.process.clone()) else {
+        let Some(own) = Member::identify(process.clone()) else {
             return found;
         };
+        let members = Process::all().into_iter().filter_map(Member::identify);
+        let members: Vec<Member> = members.collect();
         if s.mapped_library().is_none() {
-            found.launch = member.launch();
+            found.launch = own.launch(&members);
             return found;
         }
-        let jobs = Process::all().into_iter().filter_map(Member::identify);
-        found.jobs_without = jobs
-            .filter(|job| launches(member.proc, job.proc))
-            .filter_map(|job| {
-                let (parent, launcher) = job.parent()?;
-                let is_left =
-                    parent.pid == s.process.pid && matches!(has_library(&job.process), Ok(false));
-                is_left.then_some((job.process.pid, launcher))
-            })
-            .collect();
+        for job in members.iter().filter(|job| own.launches(job)) {
+            if let Some((parent, launcher)) = job.parent(&members)
+                && parent.process.pid == process.pid
+                && matches!(has_library(&job.process), Ok(false))
+            {
+                found.jobs_without.push((job.process.pid, launcher));
+            }
+        }
         found
     }
 }
@@ -82,10 +76,12 @@ impl Deployment {
 /// A process of NVFlare, by its command line and environment.
 struct Member {
     process: Process,
-    arguments: Vec<OsString>,
     proc: Proc,
     site: Option<Vec<u8>>,
     launcher: Launcher,
+    /// The `startup` folder of the site's kit, as device and inode. A host may have several federations with sites of the
+    /// same name. The launchers of Docker and Slurm show the folder to the job; that of Kubernetes copies it.
+    kit: Option<(u64, u64)>,
 }
 
 impl Member {
@@ -98,84 +94,102 @@ impl Member {
         let environment = process.environment().unwrap_or_default();
         let words = arguments.iter().map(|word| word.as_encoded_bytes());
         let identity = role::identify(words, surroundings(|name| environment.get(name)));
-        let launcher = launcher(
-            |name| environment.get(name).is_some(),
-            is_in_container(&process),
-        );
+        let has = |name: &str| environment.get(name).is_some();
+        let startup = workspace(&process, &arguments).map(|folder| folder.join("startup"));
+        let startup = startup.and_then(|startup| fs::metadata(startup).ok());
         Some(Self {
             proc: identity.proc?,
             site: identity.site.map(<[u8]>::to_vec),
-            launcher,
+            launcher: Launcher::of(has, is_in_container(&process)),
+            kit: startup.map(|startup| (startup.dev(), startup.ino())),
             process,
-            arguments,
         })
     }
 
+    fn launches(&self, job: &Member) -> bool {
+        matches!(
+            (self.proc, job.proc),
+            (Proc::ServerParent, Proc::ServerJob)
+                | (Proc::ClientParent | Proc::Simulator, Proc::ClientJob)
+                | (Proc::ClientJob, Proc::Trainer)
+        )
+    }
+
     /// For a job without the library. Its parent has it, or its launcher passes no preload on.
-    fn launch(&self) -> Option<Launch> {
+    fn launch(&self, members: &[Member]) -> Option<(Option<i32>, Launcher)> {
         let is_job = matches!(self.proc, Proc::ServerJob | Proc::ClientJob | Proc::Trainer);
-        match self.parent() {
-            Some((parent, launcher)) => has_library(&parent).ok()?.then_some(Launch {
-                launcher,
-                parent_with_library: Some(parent.pid),
-            }),
-            None => (is_job && self.launcher != Launcher::Process).then_some(Launch {
-                launcher: self.launcher,
-                parent_with_library: None,
-            }),
+        if let Some((parent, launcher)) = self.parent(members) {
+            let has_library = has_library(&parent.process).ok()?;
+            return has_library.then_some((Some(parent.process.pid), launcher));
         }
+        (is_job && self.launcher != Launcher::Process).then_some((None, self.launcher))
     }
 
     /// The process that launched this job, and how. Only a job in a container, a pod or an allocation may have one that is
     /// not its ancestor. `None` if several may be it.
-    fn parent(&self) -> Option<(Process, Launcher)> {
+    fn parent<'a>(&self, members: &'a [Member]) -> Option<(&'a Member, Launcher)> {
+        let launchers = members.iter().filter(|parent| parent.launches(self));
         let above = |process: &Process| Process::find(process.stat().ok()?.parent).ok();
         let mut ancestors = std::iter::successors(above(&self.process), above);
-        let is_launcher = |process: &Process| {
-            Self::identify(process.clone()).is_some_and(|parent| launches(parent.proc, self.proc))
+        let of = |process: Process| {
+            let mut launchers = launchers.clone();
+            launchers.find(|parent| parent.process.pid == process.pid)
         };
-        if let Some(parent) = ancestors.find(is_launcher) {
+        if let Some(parent) = ancestors.find_map(of) {
             // A scheduler on this machine may be a descendant; a container's variables are inherited.
-            let launcher = match self.launcher {
-                Launcher::Slurm => Launcher::Slurm,
-                _ => Launcher::Process,
+            let is_slurm = self.launcher == Launcher::Slurm;
+            let launcher = if is_slurm {
+                Launcher::Slurm
+            } else {
+                Launcher::Process
             };
             return Some((parent, launcher));
         }
         if self.launcher == Launcher::Process || self.proc == Proc::Trainer {
             return None;
         }
-        let others = Process::all().into_iter().filter_map(Self::identify);
-        let mut others: Vec<_> = others
-            .filter(|parent| launches(parent.proc, self.proc))
+        let kit = self.kit.filter(|_| self.launcher != Launcher::Kubernetes);
+        let mut others = launchers
             .filter(|parent| parent.proc == Proc::ServerParent || parent.site == self.site)
-            .collect();
-        if let Some(kit) = self.kit().filter(|_| self.launcher != Launcher::Kubernetes) {
-            others.retain(|parent| parent.kit() == Some(kit));
-        }
-        let parent = others.pop().filter(|_| others.is_empty())?;
-        Some((parent.process, self.launcher))
-    }
-
-    /// The `startup` folder of the site's kit, as device and inode. A host may have several federations with sites of the
-    /// same name. The launchers of Docker and Slurm show the folder to the job; that of Kubernetes copies it.
-    fn kit(&self) -> Option<(u64, u64)> {
-        let workspace = workspace(&self.process, &self.arguments)?;
-        let startup = fs::metadata(workspace.join("startup")).ok()?;
-        Some((startup.dev(), startup.ino()))
+            .filter(|parent| kit.is_none() || kit == parent.kit);
+        let parent = others.next().filter(|_| others.next().is_none())?;
+        Some((parent, self.launcher))
     }
 }
 
-/// `has` looks up a variable of the job.
-fn launcher(has: impl Fn(&str) -> bool, is_in_container: bool) -> Launcher {
-    if has("NVFLARE_SLURM_CHILD_PROCESS") {
-        Launcher::Slurm
-    } else if has("KUBERNETES_SERVICE_HOST") {
-        Launcher::Kubernetes
-    } else if is_in_container {
-        Launcher::Docker
-    } else {
-        Launcher::Process
+impl Launcher {
+    /// `has` looks up a variable of the job.
+    fn of(has: impl Fn(&str) -> bool, is_in_container: bool) -> Self {
+        if has("NVFLARE_SLURM_CHILD_PROCESS") {
+            Self::Slurm
+        } else if has("KUBERNETES_SERVICE_HOST") {
+            Self::Kubernetes
+        } else if is_in_container {
+            Self::Docker
+        } else {
+            Self::Process
+        }
+    }
+
+    /// The way in which the job gets the library.
+    pub fn remedy(self) -> &'static str {
+        match self {
+            Self::Process => {
+                "let the program between the two (sudo, env -i, a script) keep LD_PRELOAD, PYTHONPATH and the settings"
+            }
+            Self::Docker => {
+                "name an image with flarena in local/study_runtime.yaml (container: image): NVFlare's Docker \
+                 launcher gives a job the environment of that image"
+            }
+            Self::Kubernetes => {
+                "name an image with flarena in local/study_runtime.yaml (container: image, or pod_template): \
+                 NVFlare's Kubernetes launcher gives a job the environment of that image"
+            }
+            Self::Slurm => {
+                "export LD_PRELOAD and the settings in slurm.yaml (job_launcher: setup), and name them in \
+                 forward_env for a container: NVFlare's Slurm launcher starts a job with an empty environment"
+            }
+        }
     }
 }
 
@@ -184,27 +198,11 @@ fn is_in_container(process: &Process) -> bool {
     marks.iter().any(|mark| process.inside(mark).exists())
 }
 
-fn launches(parent: Proc, job: Proc) -> bool {
-    matches!(
-        (parent, job),
-        (Proc::ServerParent, Proc::ServerJob)
-            | (Proc::ClientParent | Proc::Simulator, Proc::ClientJob)
-            | (Proc::ClientJob, Proc::Trainer)
-    )
-}
-
-fn job_config(s: &Subject) -> Option<Value> {
-    let side = match s.proc? {
-        proc @ (Proc::ServerJob | Proc::ClientJob) => proc.role(),
-        Proc::ServerParent
-        | Proc::ClientParent
-        | Proc::Trainer
-        | Proc::TrainerWorker
-        | Proc::Simulator => return None,
-    };
-    let job = value_of(&s.arguments, "-n")?;
-    let folder = workspace(&s.process, &s.arguments)?.join(job);
-    let file = format!("config/config_fed_{}.json", side.name());
+fn job_config(process: &Process, s: &Subject) -> Option<Value> {
+    let is_job = matches!(s.proc?, Proc::ServerJob | Proc::ClientJob);
+    let job = value_of(&s.arguments, "-n").filter(|_| is_job)?;
+    let folder = workspace(process, &s.arguments)?.join(job);
+    let file = format!("config/config_fed_{}.json", s.proc?.role().name());
     let mut apps = fs::read_dir(folder).ok()?.flatten();
     let config = apps.find_map(|app| {
         let is_app = app.file_name().to_string_lossy().starts_with("app_");
@@ -214,11 +212,11 @@ fn job_config(s: &Subject) -> Option<Value> {
 }
 
 /// `None` if it was started with `--foreground`, or if neither a container nor systemd restarts it.
-fn kit_start(s: &Subject) -> Option<KitStart> {
+fn kit_start(process: &Process, s: &Subject) -> Option<KitStart> {
     if !matches!(s.proc?, Proc::ServerParent | Proc::ClientParent) {
         return None;
     }
-    let shell = Process::find(s.process.stat().ok()?.parent).ok()?;
+    let shell = Process::find(process.stat().ok()?.parent).ok()?;
     let arguments = shell.arguments().ok()?;
     let is_script = |word: &OsString| file_name(&word.to_string_lossy()) == "sub_start.sh";
     let script = arguments.iter().position(is_script)?;
@@ -230,10 +228,10 @@ fn kit_start(s: &Subject) -> Option<KitStart> {
     if is_in_foreground || !is_in_container && !is_of_systemd {
         return None;
     }
-    let text = fs::read(at(&shell, Path::new(&arguments[script]))).unwrap_or_default();
+    let text = fs::read_to_string(at(&shell, &arguments[script])).unwrap_or_default();
     Some(KitStart {
         is_in_container,
-        knows_foreground: String::from_utf8_lossy(&text).contains("--foreground)"),
+        knows_foreground: text.contains("--foreground)"),
     })
 }
 
@@ -245,14 +243,14 @@ fn value_of<'a>(arguments: &'a [OsString], name: &str) -> Option<&'a OsString> {
 
 /// The folder of the site's kit and jobs, by the command line.
 fn workspace(process: &Process, arguments: &[OsString]) -> Option<PathBuf> {
-    Some(at(process, Path::new(value_of(arguments, "-m")?)))
+    Some(at(process, value_of(arguments, "-m")?))
 }
 
 /// A path of the process, relative to its working directory, as a path of this one.
-fn at(process: &Process, path: &Path) -> PathBuf {
+fn at(process: &Process, path: &OsString) -> PathBuf {
     match path.to_str() {
         Some(path) if path.starts_with('/') => process.inside(path),
-        _ => process.path("cwd").join(path),
+        _ => process.path("cwd").join(Path::new(path)),
     }
 }
 
@@ -268,12 +266,23 @@ mod tests {
             ("", true, Launcher::Docker),
             ("", false, Launcher::Process),
         ] {
-            assert_eq!(launcher(|asked| asked == name, is_in_container), expected);
+            let found = Launcher::of(|asked| asked == name, is_in_container);
+            assert_eq!(found, expected);
         }
     }
 
     #[test]
     fn a_parent_launches_the_jobs_of_its_side_and_a_job_its_trainers() {
+        let launches = |parent, job| {
+            let [parent, job] = [parent, job].map(|proc| Member {
+                process: Process::find(1).unwrap(),
+                proc,
+                site: None,
+                launcher: Launcher::Process,
+                kit: None,
+            });
+            parent.launches(&job)
+        };
         assert!(launches(Proc::ServerParent, Proc::ServerJob));
         assert!(launches(Proc::ClientParent, Proc::ClientJob));
         assert!(launches(Proc::ClientJob, Proc::Trainer));

@@ -1,83 +1,56 @@
 //! Rules about the machine, and about the memory around a process: its cgroup, swap, temporary files.
 
-use std::env::consts::ARCH;
-
 use flarena_shared::huge_pages::{Offer, Policy};
 
-use super::finding::Finding;
-use super::subject::{Kind, Subject};
+use super::finding::{Finding, Level};
+use super::subject::Subject;
 use crate::units::bytes;
 
 pub fn platform(s: &Subject) -> Option<Finding> {
-    let machine = &s.machine;
-    Some(Finding::ok(format!(
-        "{ARCH}, glibc {}, Linux {}, {} KiB pages",
-        machine.glibc,
-        machine.kernel,
-        machine.page_bytes / 1024
-    )))
+    Some(Finding::ok(s.platform.clone()))
 }
 
 pub fn loadable(s: &Subject) -> Option<Finding> {
-    let unusable = match s.library.as_ref()? {
+    Some(match s.library.as_ref()? {
         Ok(library) => {
             let fact = format!("{} {} loads here", library.path.display(), library.version);
-            return Some(match library.hooks {
-                Some(_) => Finding::ok(fact),
-                None => {
-                    let fact =
-                        fact + ", but without its Python hooks: no stage of NVFlare is marked";
-                    Finding::note(fact).remedy("install the whole package (pip or Debian)")
-                }
-            });
+            if library.hooks.is_some() {
+                return Some(Finding::ok(fact));
+            }
+            Finding::note(fact + ", but without its Python hooks: no stage of NVFlare is marked")
+                .remedy("install the whole package (pip or Debian)")
         }
-        Err(unusable) => unusable,
-    };
-    let repair = match (&unusable.path, s.get("FLARENA_LIB")) {
-        (Some(_), Some(_)) => "correct FLARENA_LIB, or unset it",
-        (Some(_), None) => "correct the file, or install flarena again",
-        (None, _) => "install flarena here",
-    };
-    let remedy = format!("{repair}; until then jobs start with the system's malloc");
-    Some(Finding::error(unusable.to_string()).remedy(remedy))
+        Err(unusable) => {
+            let repair = match (&unusable.path, s.get("FLARENA_LIB")) {
+                (Some(_), Some(_)) => "correct FLARENA_LIB, or unset it",
+                (Some(_), None) => "correct the file, or install flarena again",
+                (None, _) => "install flarena here",
+            };
+            let remedy = format!("{repair}; until then jobs start with the system's malloc");
+            Finding::error(unusable.to_string()).remedy(remedy)
+        }
+    })
 }
 
-/// Pages of 2 MB for every program. In a process without the library they count if they are half of its heap.
 pub fn always_huge(s: &Subject) -> Option<Finding> {
-    let is_here = s.kind != Kind::Process;
-    let is_much = s.huge_bytes * 2 >= s.status.anon_bytes.max(1 << 27);
-    if s.machine.huge_pages.large != Policy::Always
-        || !is_here && (s.mapped_library().is_some() || !is_much)
-    {
-        return None;
-    }
-    let finding = match is_here {
-        true => Finding::note(
-            "transparent huge pages are always on, so small blocks become resident in steps of 2 MB; in jemalloc mode \
-             flarena turns them off",
-        ),
-        false => Finding::warning(format!(
-            "{} are huge pages, which the system gives to every program; they stay resident while any part of 2 MB is in use",
-            bytes(s.huge_bytes)
-        ))
-        .bytes(s.huge_bytes),
-    };
-    Some(finding.remedy(
-        "as root on the host:\n    echo madvise > /sys/kernel/mm/transparent_hugepage/enabled",
-    ))
+    let is_always = s.huge_pages.large == Policy::Always;
+    let fact = "transparent huge pages are always on, so small blocks become resident in steps of 2 MB; in jemalloc mode \
+                flarena turns them off";
+    let remedy =
+        "as root on the host:\n    echo madvise > /sys/kernel/mm/transparent_hugepage/enabled";
+    is_always.then(|| Finding::note(fact).remedy(remedy))
 }
 
 /// Huge pages of 16 KB to 1 MB. `None` if the kernel does not have these sizes, or gives pages of 2 MB to every program.
 /// The doctor does not change the switches, because they affect the whole machine.
 pub fn huge_pages(s: &Subject) -> Option<Finding> {
-    let offer = &s.machine.huge_pages;
+    let offer = &s.huge_pages;
+    let on_request = sizes(offer, Policy::OnAdvice);
+    let unasked = sizes(offer, Policy::Always);
     if !offer.by_size || offer.large == Policy::Always {
         return None;
     }
-    let on_request = sizes(offer, Policy::OnAdvice);
-    let unasked = sizes(offer, Policy::Always);
-    let is_2_mb_on_request = offer.large == Policy::OnAdvice;
-    if !on_request.is_empty() && !is_2_mb_on_request {
+    if offer.large == Policy::Never && !on_request.is_empty() {
         return Some(Finding::ok(format!(
             "pages of {on_request} are available on request, and large blocks ask for them (FLARENA_HUGE)"
         )));
@@ -86,14 +59,10 @@ pub fn huge_pages(s: &Subject) -> Option<Finding> {
         let fact = format!("every program gets pages of {unasked}, also for large blocks");
         return Some(Finding::ok(fact));
     }
-    // 64 KB has the best measurements (docs/huge-pages.md). Whole paths do not fit into 80 columns.
-    let mut remedy = "as root on the host".to_owned();
-    if is_2_mb_on_request {
-        remedy += " (programs that ask for pages of 2 MB then get smaller ones)";
-    }
-    remedy += ":\n    cd /sys/kernel/mm/transparent_hugepage";
+    // 64 KB has the best measurements (docs/huge-pages.md).
+    let mut switches = String::new();
     let fact = if on_request.is_empty() {
-        remedy += "\n    echo madvise > hugepages-64kB/enabled";
+        switches += "    echo madvise > hugepages-64kB/enabled\n";
         "huge pages of 64 KB are off. With them, jobs that move models use a quarter to a half less CPU time".to_owned()
     } else {
         format!(
@@ -101,20 +70,24 @@ pub fn huge_pages(s: &Subject) -> Option<Finding> {
              more than they save. So large blocks ask for none"
         )
     };
-    if is_2_mb_on_request {
-        remedy += "\n    echo never > hugepages-2048kB/enabled";
+    let mut loss = "";
+    if offer.large == Policy::OnAdvice {
+        switches += "    echo never > hugepages-2048kB/enabled\n";
+        loss = " (programs that ask for pages of 2 MB then get smaller ones)";
     }
-    remedy += "\ndocs/huge-pages.md shows how to keep this after a restart, and in Kubernetes";
-    Some(Finding::note(fact).remedy(remedy))
+    // Whole paths do not fit into 80 columns.
+    Some(Finding::note(fact).remedy(format!(
+        "as root on the host{loss}:\n    cd /sys/kernel/mm/transparent_hugepage\n{switches}\
+         docs/huge-pages.md shows how to keep this after a restart, and in Kubernetes"
+    )))
 }
 
 fn sizes(offer: &Offer, policy: Policy) -> String {
-    let name = |kb: u32| match kb {
+    let names = offer.smaller_on(policy).map(|kb| match kb {
         1024 => "1 MB".to_owned(),
         kb => format!("{kb} KB"),
-    };
-    let names: Vec<_> = offer.smaller_on(policy).map(name).collect();
-    names.join(", ")
+    });
+    names.collect::<Vec<_>>().join(", ")
 }
 
 /// From this share of the limit on, the kernel reclaims constantly, and one more model does not fit.
@@ -148,17 +121,16 @@ pub fn cgroup(s: &Subject) -> Option<Finding> {
 }
 
 pub fn swap(s: &Subject) -> Option<Finding> {
-    let swapped = Some(s.status.swap_bytes).filter(|swapped| *swapped > 0)?;
+    let swapped = s.status.swap_bytes;
     let fact = format!(
         "{} of this process are swapped out: RSS does not count them, and they are slow to return",
         bytes(swapped)
     );
-    let finding = if swapped * 20 > s.status.rss_bytes {
-        Finding::warning(fact).remedy(
-            "give it more memory, or set FLARENA_MEMORY_LIMIT, so that it returns free memory earlier",
-        )
-    } else {
-        Finding::note(fact)
+    let finding = match swapped {
+        0 => return None,
+        _ if swapped * 20 <= s.status.rss_bytes => Finding::note(fact),
+        _ => Finding::warning(fact)
+            .remedy("give it more memory, or set FLARENA_MEMORY_LIMIT, so that it returns free memory earlier"),
     };
     Some(finding.bytes(swapped))
 }
@@ -166,16 +138,11 @@ pub fn swap(s: &Subject) -> Option<Finding> {
 /// NVFlare 2.8 and later offload tensors to the folder of temporary files.
 pub fn temporary(s: &Subject) -> Option<Finding> {
     let (folder, size) = s.temporary.as_ref()?;
+    let level = s.role().map_or(Level::Note, |_| Level::Warning);
+    let size = bytes(*size);
     let fact = format!(
-        "temporary files go to {folder}, which is in memory (tmpfs, {}), so NVFlare's disk offload of tensors saves nothing",
-        bytes(*size)
+        "temporary files go to {folder}, which is in memory (tmpfs, {size}), so NVFlare's disk offload of tensors saves nothing"
     );
-    let finding = match s.role() {
-        Some(_) => Finding::warning(fact),
-        None => Finding::note(fact),
-    };
-    Some(
-        finding
-            .remedy("export TMPDIR=/var/tmp, or another folder on a disk, before NVFlare starts"),
-    )
+    let remedy = "export TMPDIR=/var/tmp, or another folder on a disk, before NVFlare starts";
+    Some(Finding::new(level, fact).remedy(remedy))
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::finding::Finding;
 use super::subject::Subject;
 use crate::control::Stats;
-use crate::proc::Mapping;
+use crate::proc::{JavaHeap, Mapping, Status};
 use crate::units::bytes;
 
 /// Smaller amounts are not reported.
@@ -17,49 +17,44 @@ const MIN_TRACED_BYTES: u64 = 64 << 20;
 /// Where the resident memory is, and the next step for the largest part. Without an answer of the library only
 /// the kernel's kinds are known.
 pub fn memory(s: &Subject) -> Option<Finding> {
-    let pid = s.process.pid;
-    let mut parts = match s
-        .answer()
-        .and_then(|stats| stats.divide(s.status.anon_bytes))
-    {
-        Some(malloc) => {
-            let if_it_grows = match s.answer().is_some_and(Stats::records_sites) {
-                true => format!("if it grows, `flarena who {pid}` names the lines that allocate it"),
-                false => format!(
-                    "if it grows, record the lines that allocate from now on with `flarena who {pid} --start`; \
-                     `flarena who {pid}` then names them"
-                ),
-            };
-            let trim = format!("run `flarena trim {pid}` to return the free memory now");
-            vec![
-                (
-                    malloc.live,
-                    "in use by the program through malloc",
-                    Some(if_it_grows),
-                ),
-                (malloc.free, "free in malloc", Some(trim)),
-                (malloc.outside, "outside malloc", None),
-            ]
-        }
-        None => {
-            let anonymous = "anonymous (malloc, stacks, direct mmap)";
-            vec![(s.status.anon_bytes, anonymous, None)]
-        }
-    };
+    let pid = s.pid;
+    let Status {
+        rss_bytes,
+        anon_bytes,
+        shmem_bytes,
+        ..
+    } = s.status;
     let (of_files, of_drivers) = divide_files(s);
-    parts.extend([
+    let mut parts = vec![
         (of_files, "pages of files", None),
         (of_drivers, "pages of drivers", None),
-        (s.status.shmem_bytes, "shared memory", None),
-    ]);
+        (shmem_bytes, "shared memory", None),
+    ];
+    let stats = s.answer();
+    if let Some(malloc) = stats.and_then(|stats| stats.divide(anon_bytes)) {
+        let who = match stats.is_some_and(Stats::records_sites) {
+            true => format!("if it grows, `flarena who {pid}` names the lines that allocate it"),
+            false => format!(
+                "if it grows, record the lines that allocate from now on with `flarena who {pid} --start`; \
+                 `flarena who {pid}` then names them"
+            ),
+        };
+        let trim = format!("run `flarena trim {pid}` to return the free memory now");
+        let live = "in use by the program through malloc";
+        parts.push((malloc.live, live, Some(who)));
+        parts.push((malloc.free, "free in malloc", Some(trim)));
+        parts.push((malloc.outside, "outside malloc", None));
+    } else {
+        let kinds = "anonymous (malloc, stacks, direct mmap)";
+        parts.push((anon_bytes, kinds, None));
+    }
     parts.retain(|(size, ..)| *size >= 1 << 20);
     parts.sort_by_key(|(size, ..)| Reverse(*size));
-    let texts = parts
-        .iter()
-        .map(|(size, name, _)| format!("{} {name}", bytes(*size)));
+    let texts = parts.iter();
+    let texts = texts.map(|(size, name, _)| format!("{} {name}", bytes(*size)));
     let texts = texts.collect::<Vec<_>>().join(", ");
-    let rss = s.status.rss_bytes;
-    let finding = Finding::note(format!("{} are resident: {texts}", bytes(rss))).bytes(rss);
+    let fact = format!("{} are resident: {texts}", bytes(rss_bytes));
+    let finding = Finding::note(fact).bytes(rss_bytes);
     Some(match parts.into_iter().next() {
         Some((MIN_TRACED_BYTES.., _, Some(remedy))) => finding.remedy(remedy),
         _ => finding,
@@ -77,40 +72,32 @@ pub fn outside_malloc(s: &Subject) -> Option<Finding> {
     let pools: Vec<_> = stats.pools().collect();
     let in_pools: u64 = pools.iter().map(|(_, size)| size).sum();
     let outside = stats.divide(s.status.anon_bytes)?.outside.max(in_pools);
-    if outside < MIN_REPORTED_BYTES {
-        return None;
-    }
     let has_jvm = s.maps_file("libjvm.so");
-    let name_of = |field| match field {
-        "pymalloc_bytes" => "small Python objects",
-        _ => "Arrow's pool",
+    let mut parts = String::new();
+    for (field, size) in &pools {
+        let name = match *field {
+            "pymalloc_bytes" => "small Python objects",
+            _ => "Arrow's pool",
+        };
+        parts += &format!("{} {name}, ", bytes(*size));
+    }
+    parts += match pools.as_slice() {
+        [] => "pymalloc, ",
+        _ => "the rest are ",
     };
-    let mut parts: Vec<_> = pools
-        .iter()
-        .map(|(field, size)| format!("{} {}", bytes(*size), name_of(*field)))
-        .collect();
-    parts.push(format!(
-        "{}{}thread stacks, {}direct mmap",
-        if pools.is_empty() {
-            ""
-        } else {
-            "the rest are "
-        },
-        if has_jvm { "a JVM, " } else { "" },
-        if pools.is_empty() { "pymalloc, " } else { "" },
-    ));
-    let fact = format!(
-        "at least {} of anonymous memory are outside malloc, where flarena returns nothing: {}",
-        bytes(outside),
-        parts.join(", ")
+    if has_jvm {
+        parts += "a JVM, ";
+    }
+    let text = format!(
+        "of anonymous memory are outside malloc, where flarena returns nothing: {parts}thread stacks, direct mmap"
     );
-    let finding = Finding::note(fact).bytes(outside);
+    let mut finding = sized(outside, &text)?;
+    finding.fact.insert_str(0, "at least ");
+    let trace = format!("strace -f -k -e trace=mmap -p {}", s.pid);
+    let remedy = format!("if it grows, this shows which library maps it:\n    {trace}");
     let is_unnamed = outside - in_pools >= MIN_TRACED_BYTES && !has_jvm;
     Some(match is_unnamed {
-        true => finding.remedy(format!(
-            "if it grows, this shows which library maps it:\n    strace -f -k -e trace=mmap -p {}",
-            s.process.pid
-        )),
+        true => finding.remedy(remedy),
         false => finding,
     })
 }
@@ -134,35 +121,28 @@ fn divide_files(s: &Subject) -> (u64, u64) {
 pub fn shared(s: &Subject) -> Option<Finding> {
     let (all, largest) = pages_of_files(s, is_shared_memory);
     let size = s.status.shmem_bytes.max(all);
-    let (unnamed, _) = pages_of_files(s, |map| map.name.starts_with("/dev/zero"));
-    let pinned = s.answer().and_then(Stats::pinned_shared_bytes);
-    let kind = match pinned {
-        Some(pinned) => format!(
-            "; PyTorch has pinned {} of it for a GPU, in use or cached",
-            bytes(pinned)
-        ),
-        None if s.maps.iter().any(is_gpu_driver) && 2 * unnamed > size => {
-            ", which is how the NVIDIA driver maps pinned memory".to_owned()
-        }
-        None => ", such as tensors passed between processes".to_owned(),
+    let Some(pinned) = s.answer().and_then(Stats::pinned_shared_bytes) else {
+        let kind = "such as tensors passed between processes, or memory pinned for a GPU";
+        return sized(size, &format!("are shared memory{largest}, {kind}"));
     };
-    let finding = sized(size, &format!("are shared memory{largest}{kind}"))?;
-    Some(match pinned {
-        Some(pinned) if 2 * pinned > size => finding.remedy(
-            "call flarena.trim() at the end of each round: it frees PyTorch's cache of pinned memory",
-        ),
-        _ => finding,
+    let part = bytes(pinned);
+    let kind = format!("PyTorch has pinned {part} of it for a GPU, in use or cached");
+    let finding = sized(size, &format!("are shared memory{largest}; {kind}"))?;
+    let remedy =
+        "call flarena.trim() at the end of each round: it frees PyTorch's cache of pinned memory";
+    Some(match 2 * pinned > size {
+        true => finding.remedy(remedy),
+        false => finding,
     })
 }
 
 /// Each process that uses a GPU has some 70 MB of its driver's pages. Tensors on the GPU are in no mapping.
 pub fn gpu_driver(s: &Subject) -> Option<Finding> {
-    let (size, _) = pages_of_files(s, is_gpu_driver);
-    let managed = match pages_of_files(s, |map| map.name.starts_with("/dev/nvidia-uvm")) {
-        (managed @ MIN_REPORTED_BYTES.., _) => {
-            format!(", {} of them CUDA's managed memory", bytes(managed))
-        }
-        _ => String::new(),
+    let (size, _) = pages_of_files(s, |map| map.name.starts_with("/dev/nvidia"));
+    let (managed, _) = pages_of_files(s, |map| map.name.starts_with("/dev/nvidia-uvm"));
+    let managed = match managed {
+        ..MIN_REPORTED_BYTES => String::new(),
+        _ => format!(", {} of them CUDA's managed memory", bytes(managed)),
     };
     let text =
         format!("are pages of the NVIDIA driver{managed}; tensors on the GPU are not among them");
@@ -185,17 +165,12 @@ fn pages_of_files(s: &Subject, matches: impl Fn(&Mapping) -> bool) -> (u64, Stri
 }
 
 fn is_shared_memory(map: &Mapping) -> bool {
-    ["/dev/shm/", "/memfd:", "/dev/zero", "/SYSV"]
-        .iter()
-        .any(|prefix| map.name.starts_with(prefix))
+    let starts = ["/dev/shm/", "/memfd:", "/dev/zero", "/SYSV"];
+    starts.iter().any(|start| map.name.starts_with(start))
 }
 
 fn is_device(map: &Mapping) -> bool {
     map.name.starts_with("/dev/") && !is_shared_memory(map)
-}
-
-fn is_gpu_driver(map: &Mapping) -> bool {
-    map.name.starts_with("/dev/nvidia")
 }
 
 /// The free memory of PyTorch's cache on the GPUs, if it is much.
@@ -206,11 +181,8 @@ pub fn gpu_cache(s: &Subject) -> Option<Finding> {
     if free < 256 << 20 || free < reserved / 3 {
         return None;
     }
-    let fact = format!(
-        "PyTorch's cache holds {} on the GPUs, {} of them in no tensor now",
-        bytes(reserved),
-        bytes(free)
-    );
+    let (all, part) = (bytes(reserved), bytes(free));
+    let fact = format!("PyTorch's cache holds {all} on the GPUs, {part} of them in no tensor now");
     let remedy = "if another process needs them, set cuda_empty_cache=True in the recipe, or call \
                   torch.cuda.empty_cache(). If little returns, the free memory is in pieces: start the process with \
                   PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True";
@@ -219,16 +191,16 @@ pub fn gpu_cache(s: &Subject) -> Option<Finding> {
 
 /// Apache Arrow has its own memory pool, unless a variable selects malloc.
 pub fn arrow(s: &Subject) -> Option<Finding> {
-    let is_there = s.maps_file("libarrow.so");
-    is_there.then(|| match s.text("ARROW_DEFAULT_MEMORY_POOL").as_str() {
-        "system" => {
-            Finding::ok("Arrow's buffers come from malloc: ARROW_DEFAULT_MEMORY_POOL=system")
-        }
-        _ => {
-            Finding::note("Arrow's buffers come from its own memory pool, which keeps free memory")
-                .remedy("start it with flarena run, which sets ARROW_DEFAULT_MEMORY_POOL=system")
-        }
-    })
+    if !s.maps_file("libarrow.so") {
+        return None;
+    }
+    if s.text("ARROW_DEFAULT_MEMORY_POOL") == "system" {
+        let fact = "Arrow's buffers come from malloc: ARROW_DEFAULT_MEMORY_POOL=system";
+        return Some(Finding::ok(fact));
+    }
+    let fact = "Arrow's buffers come from its own memory pool, which keeps free memory";
+    let remedy = "start it with flarena run, which sets ARROW_DEFAULT_MEMORY_POOL=system";
+    Some(Finding::note(fact).remedy(remedy))
 }
 
 /// PyTorch for aarch64 contains a mimalloc.
@@ -251,43 +223,31 @@ pub fn mimalloc(s: &Subject, fact: &str) -> Finding {
         "" => "it keeps".to_owned(),
         value => format!("with {VARIABLE}={value} it keeps"),
     };
-    Finding::note(format!(
-        "{fact}; {keeps} free memory while the program is idle"
-    ))
-    .remedy(format!(
-        "set {VARIABLE}=0, so that it returns free memory at once"
-    ))
+    let fact = format!("{fact}; {keeps} free memory while the program is idle");
+    let remedy = format!("set {VARIABLE}=0, so that it returns free memory at once");
+    Finding::note(fact).remedy(remedy)
 }
 
-/// ONNX Runtime's arena is among the live large blocks.
 pub fn onnx_arena(s: &Subject) -> Option<Finding> {
     let is_there = s.maps_file("onnxruntime_pybind11_state") || s.maps_file("libonnxruntime.so");
-    let large = s.reported("recycler", "live_bytes");
-    let large = large.and_then(|large| large.parse().ok());
-    let bound = large.map_or(String::new(), |large| {
-        format!(" (at most {}, all live large blocks)", bytes(large))
-    });
-    let fact = format!(
-        "ONNX Runtime's CPU arena keeps the memory of the largest inputs as live memory{bound}"
-    );
+    let fact = "ONNX Runtime's CPU arena keeps the memory of the largest inputs as live memory";
     let remedy = "set enable_cpu_mem_arena = False in the SessionOptions of each session";
     is_there.then(|| Finding::note(fact).remedy(remedy))
 }
 
 pub fn java(s: &Subject) -> Option<Finding> {
+    let is_there = s.maps_file("libjvm.so");
     let size = match s.java_heap {
-        Some(heap) => format!(
-            "its heap has {} in use and {} committed",
-            bytes(heap.used),
-            bytes(heap.committed)
-        ),
+        Some(JavaHeap { used, committed }) => {
+            let (used, committed) = (bytes(used), bytes(committed));
+            format!("its heap has {used} in use and {committed} committed")
+        }
         None => "the size of its heap is unknown".to_owned(),
     };
     let fact = format!(
         "a JVM is in this process: {size}, outside malloc. Its direct buffers are live memory in malloc"
     );
     let remedy = "limit both, for example JAVA_TOOL_OPTIONS='-Xmx256m -XX:MaxDirectMemorySize=64m'";
-    let finding = Finding::note(fact).remedy(remedy);
-    let is_there = s.maps_file("libjvm.so");
-    is_there.then(|| finding.bytes(s.java_heap.map(|heap| heap.committed)))
+    let committed = s.java_heap.map(|heap| heap.committed);
+    is_there.then(|| Finding::note(fact).remedy(remedy).bytes(committed))
 }

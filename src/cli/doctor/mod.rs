@@ -15,7 +15,7 @@ use std::env::consts::ARCH;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use anyhow::Context;
+use anyhow::{bail, Context};
 use clap::ValueHint;
 use serde_json::json;
 
@@ -23,6 +23,7 @@ use crate::proc::parse_pid;
 use crate::{exit, output};
 use finding::{Finding, Level};
 use subject::{Kind, Subject};
+use Rule::{Each, One};
 
 /// Check whether flarena works here, find mistakes in the settings, and name remedies
 ///
@@ -55,18 +56,15 @@ pub struct Args {
 
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let subject = match args.pid {
-        Some(pid) => {
-            let subject = Subject::live(pid)?;
-            if subject.status.is_zombie {
-                anyhow::bail!(
-                    "process {pid} has ended (zombie): its parent has not waited for it yet"
-                );
+        Some(pid) => match Subject::live(pid)? {
+            subject if subject.status.is_zombie => {
+                bail!("process {pid} has ended (zombie): its parent has not waited for it yet")
             }
-            if subject.maps.is_empty() && subject.arguments.is_empty() {
-                anyhow::bail!("process {pid} is a kernel thread");
+            subject if subject.maps.is_empty() && subject.arguments.is_empty() => {
+                bail!("process {pid} is a kernel thread")
             }
-            subject
-        }
+            subject => subject,
+        },
         None => Subject::here(args.command).context("/proc is not readable")?,
     };
     let findings = judge(&subject);
@@ -74,117 +72,97 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         let about = match subject.kind {
             Kind::Machine => json!({ "machine": ARCH }),
             Kind::Command => json!({ "command": subject.arguments[0].to_string_lossy() }),
-            Kind::Process => {
-                let comm = output::plain(&subject.process.comm());
-                json!({ "pid": args.pid, "comm": comm, "rss_bytes": subject.status.rss_bytes })
-            }
+            Kind::Process => json!({
+                "pid": args.pid,
+                "comm": output::plain(&subject.comm),
+                "rss_bytes": subject.status.rss_bytes,
+            }),
         };
         output::print_json(&json!({ "subject": about, "findings": findings }))?;
     } else {
         let width = output::terminal_width().map(usize::from);
         output::print(&finding::render(&findings, width, args.all))?;
     }
-    let is_bad = findings
-        .iter()
-        .any(|finding| finding.level >= Level::Warning);
-    Ok(match is_bad {
-        true => ExitCode::from(exit::PROBLEM),
-        false => ExitCode::SUCCESS,
+    Ok(match findings.iter().map(|finding| finding.level).max() {
+        Some(Level::Warning | Level::Error) => ExitCode::from(exit::PROBLEM),
+        Some(Level::Ok | Level::Note) | None => ExitCode::SUCCESS,
     })
 }
 
-/// A rule is pure: it judges what the subject has read.
-struct Rule {
-    /// The name of its findings.
-    id: &'static str,
-    of: &'static [Kind],
-    find: Find,
+type Name = &'static str;
+type Kinds = &'static [Kind];
+
+/// A rule judges what the subject has read: the name of its findings, the subjects that it is for, and when it finds
+/// something, with its level, sentence and remedy.
+enum Rule {
+    One(Name, Kinds, fn(&Subject) -> Option<Finding>),
+    Each(Name, Kinds, fn(&Subject) -> Vec<Finding>),
 }
 
-enum Find {
-    One(fn(&Subject) -> Option<Finding>),
-    Each(fn(&Subject) -> Vec<Finding>),
-}
-
-const MACHINE: &[Kind] = &[Kind::Machine];
-const COMMAND: &[Kind] = &[Kind::Command];
-const HERE: &[Kind] = &[Kind::Machine, Kind::Command];
-const PROCESS: &[Kind] = &[Kind::Process];
-const PROGRAM: &[Kind] = &[Kind::Command, Kind::Process];
-const ALL: &[Kind] = &[Kind::Machine, Kind::Command, Kind::Process];
-
-const fn one(id: &'static str, of: &'static [Kind], find: fn(&Subject) -> Option<Finding>) -> Rule {
-    let find = Find::One(find);
-    Rule { id, of, find }
-}
-
-const fn each(id: &'static str, of: &'static [Kind], find: fn(&Subject) -> Vec<Finding>) -> Rule {
-    let find = Find::Each(find);
-    Rule { id, of, find }
-}
+const MACHINE: Kinds = &[Kind::Machine];
+const COMMAND: Kinds = &[Kind::Command];
+const HERE: Kinds = &[Kind::Machine, Kind::Command];
+const PROCESS: Kinds = &[Kind::Process];
+const PROGRAM: Kinds = &[Kind::Command, Kind::Process];
+const ALL: Kinds = &[Kind::Machine, Kind::Command, Kind::Process];
 
 /// Among findings of a level, those of the first rule come first.
 const RULES: &[Rule] = &[
-    one("platform", HERE, machine::platform),
-    one("thp-always", ALL, machine::always_huge),
-    one("huge-pages", MACHINE, machine::huge_pages),
-    one("loadable", HERE, machine::loadable),
-    one("library", PROCESS, program::library),
-    one("owner", PROCESS, program::owner),
-    one("deepbind", PROCESS, program::deep_bound),
-    one("channel", PROCESS, program::channel),
-    one("allocator", PROCESS, program::allocator),
-    one("no-decay", PROCESS, program::no_decay),
-    one("unmap-hooks", PROCESS, program::unmap_hooks),
-    each("library-jemalloc", PROCESS, program::other_jemallocs),
-    one("cgroup", ALL, machine::cgroup),
-    one("swap", PROCESS, machine::swap),
-    each("bad-setting", ALL, program::bad_settings),
-    each("unknown-setting", ALL, program::unknown_settings),
-    one("conflicting-settings", ALL, program::conflict),
-    each("no-effect", ALL, program::no_effect),
-    each("malloc-conf", ALL, program::malloc_conf_faults),
-    one("hugetlb", ALL, program::hugetlb),
-    each("preload-missing", ALL, program::missing_preloads),
-    each("other-allocator", ALL, program::other_preloads),
-    one("tmpfs", ALL, machine::temporary),
-    one("program", COMMAND, program::program),
-    one("python-isolated", PROGRAM, program::isolated_python),
-    one("uncounted-garbage", PROGRAM, program::uncounted_garbage),
-    one("pymalloc", PROGRAM, program::pymalloc),
-    one("python-mimalloc", PROGRAM, program::python_mimalloc),
-    one("kit-arenas", PROCESS, nvflare::kit_arenas),
-    one("server-arenas", PROCESS, nvflare::server_arenas),
-    one("job-cleanup", PROCESS, nvflare::job_cleanup),
-    one("kit-foreground", PROCESS, nvflare::kit_start),
-    one(
-        "job-without-library",
-        PROCESS,
-        nvflare::jobs_without_library,
-    ),
-    one("memory", PROCESS, memory::memory),
-    one("outside-malloc", PROCESS, memory::outside_malloc),
-    one("arrow-pool", PROCESS, memory::arrow),
-    one("file-maps", PROCESS, memory::files),
-    one("shared-memory", PROCESS, memory::shared),
-    one("cuda", PROCESS, memory::gpu_driver),
-    one("torch-mimalloc", PROCESS, memory::torch_mimalloc),
-    one("onnx-arena", PROCESS, memory::onnx_arena),
-    one("java", PROCESS, memory::java),
-    one("gpu-cache", PROCESS, memory::gpu_cache),
+    One("platform", HERE, machine::platform),
+    One("thp-always", HERE, machine::always_huge),
+    One("huge-pages", MACHINE, machine::huge_pages),
+    One("loadable", HERE, machine::loadable),
+    One("library", PROCESS, program::library),
+    One("owner", PROCESS, program::owner),
+    One("deepbind", PROCESS, program::deep_bound),
+    One("channel", PROCESS, program::channel),
+    One("allocator", PROCESS, program::allocator),
+    One("no-decay", PROCESS, program::no_decay),
+    One("unmap-hooks", PROCESS, program::unmap_hooks),
+    Each("library-jemalloc", PROCESS, program::other_jemallocs),
+    One("cgroup", ALL, machine::cgroup),
+    One("swap", PROCESS, machine::swap),
+    Each("bad-setting", ALL, program::bad_settings),
+    Each("unknown-setting", ALL, program::unknown_settings),
+    Each("no-effect", ALL, program::no_effect),
+    Each("malloc-conf", ALL, program::malloc_conf_faults),
+    One("hugetlb", ALL, program::hugetlb),
+    Each("preload-missing", ALL, program::missing_preloads),
+    One("tmpfs", ALL, machine::temporary),
+    One("program", COMMAND, program::program),
+    One("python-isolated", PROGRAM, program::isolated_python),
+    One("uncounted-garbage", PROGRAM, program::uncounted_garbage),
+    One("pymalloc", PROGRAM, program::pymalloc),
+    One("python-mimalloc", PROGRAM, program::python_mimalloc),
+    One("kit-arenas", PROCESS, nvflare::kit_arenas),
+    One("server-arenas", PROCESS, nvflare::server_arenas),
+    One("job-cleanup", PROCESS, nvflare::job_cleanup),
+    One("kit-foreground", PROCESS, nvflare::kit_start),
+    One("job-without-library", PROCESS, nvflare::left_jobs),
+    One("memory", PROCESS, memory::memory),
+    One("outside-malloc", PROCESS, memory::outside_malloc),
+    One("arrow-pool", PROCESS, memory::arrow),
+    One("file-maps", PROCESS, memory::files),
+    One("shared-memory", PROCESS, memory::shared),
+    One("cuda", PROCESS, memory::gpu_driver),
+    One("torch-mimalloc", PROCESS, memory::torch_mimalloc),
+    One("onnx-arena", PROCESS, memory::onnx_arena),
+    One("java", PROCESS, memory::java),
+    One("gpu-cache", PROCESS, memory::gpu_cache),
 ];
 
 fn judge(subject: &Subject) -> Vec<Finding> {
-    let rules = RULES.iter().filter(|rule| rule.of.contains(&subject.kind));
-    let find = |rule: &Rule| {
-        let found = match rule.find {
-            Find::One(find) => find(subject).into_iter().collect(),
-            Find::Each(find) => find(subject),
+    let mut findings = Vec::new();
+    for rule in RULES {
+        let (One(id, kinds, _) | Each(id, kinds, _)) = *rule;
+        if !kinds.contains(&subject.kind) {
+            continue;
+        }
+        let found = match rule {
+            One(.., find) => find(subject).into_iter().collect(),
+            Each(.., find) => find(subject),
         };
-        let id = rule.id;
-        found
-            .into_iter()
-            .map(move |finding| Finding { id, ..finding })
-    };
-    rules.flat_map(find).collect()
+        findings.extend(found.into_iter().map(|finding| Finding { id, ..finding }));
+    }
+    findings
 }

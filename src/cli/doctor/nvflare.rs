@@ -5,7 +5,6 @@ use flarena_shared::role::Role;
 use serde_json::Value;
 
 use super::finding::Finding;
-use super::jobs::Launcher;
 use super::subject::Subject;
 
 /// Kits export 4 for clients, too. The library cannot distinguish that from the user's choice.
@@ -120,7 +119,7 @@ pub fn kit_start(s: &Subject) -> Option<Finding> {
 }
 
 /// Jobs that this process has launched and that run without the library.
-pub fn jobs_without_library(s: &Subject) -> Option<Finding> {
+pub fn left_jobs(s: &Subject) -> Option<Finding> {
     let (&(pid, launcher), others) = s.deployment.jobs_without.split_first()?;
     let more = match others.len() {
         0 => String::new(),
@@ -128,27 +127,4 @@ pub fn jobs_without_library(s: &Subject) -> Option<Finding> {
     };
     let fact = format!("this process has launched job process {pid}{more} without libflarena.so");
     Some(Finding::warning(fact).remedy(launcher.remedy()))
-}
-
-impl Launcher {
-    /// The way in which the job gets the library.
-    pub fn remedy(self) -> &'static str {
-        match self {
-            Self::Process => {
-                "let the program between the two (sudo, env -i, a script) keep LD_PRELOAD, PYTHONPATH and the settings"
-            }
-            Self::Docker => {
-                "name an image with flarena in local/study_runtime.yaml (container: image): NVFlare's Docker \
-                 launcher gives a job the environment of that image"
-            }
-            Self::Kubernetes => {
-                "name an image with flarena in local/study_runtime.yaml (container: image, or pod_template): \
-                 NVFlare's Kubernetes launcher gives a job the environment of that image"
-            }
-            Self::Slurm => {
-                "export LD_PRELOAD and the settings in slurm.yaml (job_launcher: setup), and name them in \
-                 forward_env for a container: NVFlare's Slurm launcher starts a job with an empty environment"
-            }
-        }
-    }
 }

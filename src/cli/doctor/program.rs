@@ -7,7 +7,7 @@ use flarena_shared::{defaults, malloc_conf, python_line};
 
 use super::finding::Finding;
 use super::memory::mimalloc;
-use super::subject::Subject;
+use super::subject::{Preload, Subject};
 use crate::control::AskError;
 use crate::library::elf::Header;
 use crate::library::privilege::Privilege;
@@ -17,6 +17,10 @@ use crate::proc::Mapping;
 use crate::run::{describe_fault, messages_about_unknown_names};
 use crate::units::bytes;
 
+const LINK_DYNAMICALLY: &str = "use a dynamically linked build of the program";
+const REMOVE_OTHER: &str =
+    "remove the other allocator from LD_PRELOAD, or link the program without it";
+
 /// Whether the library would serve malloc in the program of a command.
 pub fn program(s: &Subject) -> Option<Finding> {
     let Some(program) = &s.command else {
@@ -25,145 +29,109 @@ pub fn program(s: &Subject) -> Option<Finding> {
         return Some(Finding::error(fact).remedy("correct its path"));
     };
     let path = program.path.display();
-    if let Some(refusal) = program.refusal() {
-        let fact = refusal + ", so flarena run starts it without the library";
-        let remedy = "use a build of the program for this machine's glibc, without a sanitizer";
-        return Some(Finding::error(fact).remedy(remedy));
-    }
-    if let Some(reason) = program.why_no_effect() {
-        let remedy = program
-            .privilege
-            .map_or(LINK_DYNAMICALLY, Privilege::remedy);
-        return Some(Finding::warning(reason).remedy(remedy));
-    }
-    Some(match &s.first_malloc {
-        _ if !matches!(s.library, Some(Ok(_))) => {
-            Finding::note(format!("{path} would start with the system's malloc"))
-        }
-        Some(first) if first.ends_with(FILE_NAME) => {
-            Finding::ok(format!("{path} would get its malloc from {first}"))
-        }
-        Some(first) => {
-            let fact =
-                format!("{path} would get its malloc from {first}, so flarena would be inactive");
-            Finding::error(fact).remedy(REMOVE_OTHER)
-        }
-        None => {
-            let fact = format!(
-                "the loader does not list the libraries of {path}, so its malloc is unknown"
-            );
-            Finding::warning(fact).remedy("start it with flarena run, then run flarena doctor PID")
-        }
+    Some(if let Some(refusal) = program.refusal() {
+        Finding::error(refusal + ", so flarena run starts it without the library")
+            .remedy("use a build of the program for this machine's glibc, without a sanitizer")
+    } else if let Some(reason) = program.why_no_effect() {
+        let privilege = program.privilege;
+        let remedy = privilege.map_or(LINK_DYNAMICALLY, Privilege::remedy);
+        Finding::warning(reason).remedy(remedy)
+    } else if s.has_malloc {
+        let fact = format!("{path} contains a malloc, so flarena would be inactive");
+        Finding::error(fact).remedy("link the program without it")
+    } else if let Some(Ok(library)) = &s.library {
+        let library = library.path.display();
+        Finding::ok(format!("{path} would get its malloc from {library}"))
+    } else {
+        Finding::note(format!("{path} would start with the system's malloc"))
     })
 }
 
-const LINK_DYNAMICALLY: &str = "use a dynamically linked build of the program";
-const REMOVE_OTHER: &str =
-    "remove the other allocator from LD_PRELOAD, or link the program without it";
-
 /// Whether the library is loaded, and if not, whether it should be.
 pub fn library(s: &Subject) -> Option<Finding> {
-    if let Some(map) = s.mapped_library() {
+    let header = s.header.as_ref();
+    let mut preloads = s.preloads.iter().map(|preload| &preload.entry);
+    let preload = preloads.find(|entry| file_name(entry) == FILE_NAME);
+    Some(if let Some(map) = s.mapped_library() {
         let path = map.path();
-        if kernel_path::is_deleted(&map.name) {
-            let fact = format!("{path} was replaced on disk; this process still runs the old file");
-            let remedy = "restart the process when its job has ended";
-            return Some(Finding::note(fact).remedy(remedy));
+        if !kernel_path::is_deleted(&map.name) {
+            return Some(Finding::ok(format!("{path} is loaded")));
         }
-        return Some(Finding::ok(format!("{path} is loaded")));
-    }
-    if s.header.as_ref().is_some_and(Header::uses_musl) {
-        let fact = "the program uses musl, not glibc, so flarena has no effect in it";
-        return Some(Finding::note(fact).remedy("use a build of the program for glibc"));
-    }
-    if let Some(privilege) = s.privilege {
-        let fact = format!(
-            "{} {}, so the loader ignored LD_PRELOAD and flarena has no effect",
-            s.program,
-            privilege.name()
-        );
-        return Some(Finding::warning(fact).remedy(privilege.remedy()));
-    }
-    if let Some(preload) = s.preloads.iter().find(|preload| preload.is_flarena()) {
-        let fact = format!(
-            "LD_PRELOAD names {}, but the loader could not load it: this process runs without flarena",
-            preload.entry
-        );
+        let fact = format!("{path} was replaced on disk; this process still runs the old file");
+        Finding::note(fact).remedy("restart the process when its job has ended")
+    } else if header.is_some_and(Header::uses_musl) {
+        Finding::note("the program uses musl, not glibc, so flarena has no effect in it")
+            .remedy("use a build of the program for glibc")
+    } else if let Some(privilege) = s.privilege {
+        let is_privileged = format!("{} {}", s.program, privilege.name());
+        let fact = is_privileged + ", so the loader ignored LD_PRELOAD and flarena has no effect";
+        Finding::warning(fact).remedy(privilege.remedy())
+    } else if let Some(preload) = preload {
+        let fact = format!("LD_PRELOAD names {preload}, but the loader could not load it: this process runs without flarena");
         let remedy = "run `flarena doctor` (without a PID) in the environment of the process: it gives the reason";
-        return Some(Finding::error(fact).remedy(remedy));
-    }
-    if s.header
-        .as_ref()
-        .is_some_and(|header| header.interpreter.is_none())
-    {
-        let fact = "the program is statically linked, so no preload can replace its malloc";
-        return Some(Finding::warning(fact).remedy(LINK_DYNAMICALLY));
-    }
-    if let Some(launch) = &s.deployment.launch {
-        let finding = match launch.parent_with_library {
-            Some(parent) => Finding::warning(format!(
-                "libflarena.so is not loaded, but process {parent}, which launched this job, has it"
-            )),
-            None => Finding::note("libflarena.so is not loaded"),
-        };
-        return Some(finding.remedy(launch.launcher.remedy()));
-    }
-    let fact = "libflarena.so is not loaded: this process runs without flarena";
-    Some(Finding::note(fact).remedy("start it with `flarena run -- COMMAND`"))
+        Finding::error(fact).remedy(remedy)
+    } else if header.is_some_and(|header| header.interpreter.is_none()) {
+        Finding::warning("the program is statically linked, so no preload can replace its malloc")
+            .remedy(LINK_DYNAMICALLY)
+    } else if let Some((Some(parent), launcher)) = s.deployment.launch {
+        let fact = format!(
+            "libflarena.so is not loaded, but process {parent}, which launched this job, has it"
+        );
+        Finding::warning(fact).remedy(launcher.remedy())
+    } else if let Some((None, launcher)) = s.deployment.launch {
+        Finding::note("libflarena.so is not loaded").remedy(launcher.remedy())
+    } else {
+        Finding::note("libflarena.so is not loaded: this process runs without flarena")
+            .remedy("start it with `flarena run -- COMMAND`")
+    })
 }
 
 /// Which file serves malloc. The pointers in the process prove it. Without them the process's own
 /// answer counts, else the files that define malloc.
 pub fn owner(s: &Subject) -> Option<Finding> {
-    let bindings = &s.bindings;
-    if let Some(server) = bindings.server().filter(|_| bindings.is_proven) {
-        let count = bindings.calls.iter().filter(|(_, to)| to == server).count();
+    let others: Vec<&str> = s.bindings.other_definers().map(file_name).collect();
+    let others = others.join(", ");
+    let is_loaded = s.mapped_library().is_some();
+    let (fact, is_active) = if let Some(server) = s.bindings.server() {
+        let calls = s.bindings.calls.iter();
+        let count = calls.filter(|(_, to)| to == server).count();
         let fact = format!("{server} serves malloc to {count} of the loaded files");
-        let is_inactive = s.mapped_library().is_some() && file_name(server) != FILE_NAME;
-        return Some(match is_inactive {
-            true => Finding::error(fact + ", so flarena is inactive").remedy(REMOVE_OTHER),
-            false => Finding::ok(fact),
-        });
-    }
-    if let Some(stats) = s.answer() {
-        return Some(match stats.flag("owner") {
-            Some(false) => {
-                let fact = "another allocator serves malloc, so flarena is inactive";
-                Finding::error(fact).remedy(REMOVE_OTHER)
-            }
-            _ => Finding::ok("flarena reports that it serves malloc"),
-        });
-    }
-    let others: Vec<&str> = bindings.other_definers().map(file_name).collect();
-    Some(Finding::note(match others.as_slice() {
-        [] => "the C library serves malloc".to_owned(),
-        others => format!(
-            "beside the C library, these define malloc: {}; the doctor cannot see which one is used",
-            others.join(", ")
-        ),
-    }))
+        (fact, !is_loaded || file_name(server) == FILE_NAME)
+    } else if let Some(stats) = s.answer() {
+        match stats.flag("owner") {
+            Some(false) => ("another allocator serves malloc".to_owned(), false),
+            _ => ("flarena reports that it serves malloc".to_owned(), true),
+        }
+    } else if others.is_empty() {
+        return Some(Finding::note("the C library serves malloc"));
+    } else {
+        let fact = format!("beside the C library, these define malloc: {others}; the doctor cannot see which one is used");
+        return Some(Finding::note(fact));
+    };
+    Some(match is_active {
+        true => Finding::ok(fact),
+        false => Finding::error(fact + ", so flarena is inactive").remedy(REMOVE_OTHER),
+    })
 }
 
 /// Libraries that are bound to another malloc. A block of one malloc must not reach the free of
 /// another.
 pub fn deep_bound(s: &Subject) -> Option<Finding> {
     let strays = s.bindings.strays();
-    let (first, _) = strays.first()?;
+    let first = file_name(&strays.first()?.0);
     let more = match strays.len() - 1 {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
     let fact = format!(
-        "another malloc, which flarena does not manage, serves {}{more} (loaded with RTLD_DEEPBIND, or linked with a malloc)",
-        file_name(first)
+        "another malloc, which flarena does not manage, serves {first}{more} (loaded with RTLD_DEEPBIND, or linked with a malloc)"
     );
     Some(
         match s.reported("settings", "FLARENA_ALLOCATOR").as_deref() {
-            Some("jemalloc") => {
-                let fact = fact
-                    + ". A block that one malloc allocates and another frees crashes the program";
-                Finding::warning(fact).remedy("start it with `flarena run --allocator glibc`")
-            }
+            Some("jemalloc") => Finding::warning(
+                fact + ". A block that one malloc allocates and another frees crashes the program",
+            )
+            .remedy("start it with `flarena run --allocator glibc`"),
             _ => Finding::note(fact),
         },
     )
@@ -171,14 +139,10 @@ pub fn deep_bound(s: &Subject) -> Option<Finding> {
 
 /// No answer of the library.
 pub fn channel(s: &Subject) -> Option<Finding> {
-    let error = s
-        .stats
-        .as_ref()
-        .err()
-        .filter(|_| s.mapped_library().is_some())?;
-    Some(match error {
-        AskError::NoChannel { .. } => Finding::note(error.to_string()),
-        _ => Finding::warning(format!("{error}. So its options are not checked")),
+    s.mapped_library()?;
+    Some(match s.stats.as_ref()?.as_ref().err()? {
+        error @ AskError::NoChannel { .. } => Finding::note(error.to_string()),
+        error => Finding::warning(format!("{error}. So its options are not checked")),
     })
 }
 
@@ -189,16 +153,13 @@ pub fn allocator(s: &Subject) -> Option<Finding> {
         let words = ["narenas", "dirty_decay_ms", "muzzy_decay_ms", "thp"];
         let option = |name| Some(format!("{name} {}", s.reported("backend", name)?));
         let options: Vec<_> = words.into_iter().filter_map(option).collect();
-        return Some(Finding::ok(format!(
-            "jemalloc is active: {}",
-            options.join(", ")
-        )));
+        let fact = format!("jemalloc is active: {}", options.join(", "));
+        return Some(Finding::ok(fact));
     }
     let arenas = s.reported("settings", "MALLOC_ARENA_MAX");
     let arenas = arenas.as_deref().unwrap_or("?");
-    Some(Finding::ok(format!(
-        "{allocator} is active, with at most {arenas} arenas"
-    )))
+    let fact = format!("{allocator} is active, with at most {arenas} arenas");
+    Some(Finding::ok(fact))
 }
 
 /// jemalloc's default decay is ten seconds, and an idle program's dirty pages stay for ever.
@@ -211,56 +172,51 @@ pub fn no_decay(s: &Subject) -> Option<Finding> {
         pairs.any(|pair| pair.key == name.as_bytes())
     };
     let server = s.bindings.server().map(file_name).unwrap_or_default();
-    let is_plain = s.mapped_library().is_none()
-        && (server.contains("jemalloc") || s.maps_file("libjemalloc.so"));
+    let is_plain = server.contains("jemalloc") || s.maps_file("libjemalloc.so");
     let fact = if names.into_iter().any(is_never) {
         "jemalloc keeps free pages for ever, because its decay is -1"
-    } else if is_plain && !names.into_iter().all(is_set) {
+    } else if is_plain && s.mapped_library().is_none() && !names.into_iter().all(is_set) {
         "jemalloc runs without dirty_decay_ms and muzzy_decay_ms, so it keeps freed pages longer than NVFlare advises"
     } else {
         return None;
     };
-    Some(Finding::warning(fact).remedy(format!(
-        "set the options before the program starts:\n    export MALLOC_CONF={}",
-        defaults::MALLOC_CONF
-    )))
+    let conf = defaults::MALLOC_CONF;
+    let remedy =
+        format!("set the options before the program starts:\n    export MALLOC_CONF={conf}");
+    Some(Finding::warning(fact).remedy(remedy))
 }
 
 /// Libraries that keep RDMA registrations, and overwrite libc's code to see unmapped pages.
 const RDMA: [&str; 3] = ["libucm.so", "libfabric.so", "libopen-pal.so"];
 
 pub fn unmap_hooks(s: &Subject) -> Option<Finding> {
-    if s.reported("recycler", "unmap_hooks")? != "true" {
-        return None;
-    }
+    let are_installed = s.reported("recycler", "unmap_hooks")? == "true";
     let loaded: Vec<_> = RDMA.into_iter().filter(|name| s.maps_file(name)).collect();
     let loaded = match loaded.as_slice() {
         [] => String::new(),
         names => format!(" ({} is loaded)", names.join(", ")),
     };
-    Some(Finding::ok(format!(
+    let fact = format!(
         "libc's madvise is overwritten, as caches of RDMA registrations do{loaded}: \
          flarena reports each unmapping through it and moves no pages between blocks"
-    )))
+    );
+    are_installed.then(|| Finding::ok(fact))
 }
 
 /// A jemalloc inside another library.
 pub fn other_jemallocs(s: &Subject) -> Vec<Finding> {
-    let server = s.bindings.server();
-    let jemallocs = s.bindings.jemallocs.iter();
-    let others =
-        jemallocs.filter(|(path, _)| Some(path.as_str()) != server && file_name(path) != FILE_NAME);
     let finding = |(path, mallctl): &(String, String)| {
-        let prefix = mallctl.strip_suffix("mallctl").unwrap_or_default();
-        let variable = format!("{}MALLOC_CONF", plain(prefix).to_uppercase());
-        Finding::note(format!(
-            "{path} contains a jemalloc ({mallctl}), whose memory flarena neither returns nor records"
-        ))
-        .remedy(format!(
-            "set {variable}=background_thread:true,dirty_decay_ms:1000,muzzy_decay_ms:0; it then returns free memory at rest"
-        ))
+        if s.bindings.server() == Some(path) || file_name(path) == FILE_NAME {
+            return None;
+        }
+        let prefix = plain(mallctl.strip_suffix("mallctl")?).to_uppercase();
+        let fact = format!("{path} contains a jemalloc ({mallctl}), whose memory flarena neither returns nor records");
+        let remedy = format!(
+            "set {prefix}MALLOC_CONF=background_thread:true,dirty_decay_ms:1000,muzzy_decay_ms:0; it then returns free memory at rest"
+        );
+        Some(Finding::note(fact).remedy(remedy))
     };
-    others.map(finding).collect()
+    s.bindings.jemallocs.iter().filter_map(finding).collect()
 }
 
 pub fn bad_settings(s: &Subject) -> Vec<Finding> {
@@ -287,28 +243,15 @@ fn settings_of(s: &Subject) -> Settings {
 
 /// Variables that look like settings but are not, most likely misspelt.
 pub fn unknown_settings(s: &Subject) -> Vec<Finding> {
+    let finding = |fact| Finding::warning(fact).remedy("correct its name, or unset it");
     let facts = messages_about_unknown_names(s.environment.names());
-    facts
-        .map(|fact| Finding::warning(fact).remedy("correct its name, or unset it"))
-        .collect()
-}
-
-pub fn conflict(s: &Subject) -> Option<Finding> {
-    let settings = settings_of(s);
-    let is_conflict = settings.jemalloc_preload && settings.allocator() == Allocator::Glibc;
-    is_conflict.then(|| {
-        let fact = "NVFLARE_ENABLE_JEMALLOC_PRELOAD selects jemalloc, but FLARENA_ALLOCATOR selects glibc, and glibc is used";
-        Finding::note(fact).remedy("unset the one that is wrong")
-    })
+    facts.map(finding).collect()
 }
 
 pub fn no_effect(s: &Subject) -> Vec<Finding> {
     let is_set = |key| s.get(settings::setting(key).name).is_some();
-    let settings = settings_of(s);
-    let facts = settings.without_effect(is_set);
-    facts
-        .map(|fact| Finding::note(fact).remedy("set both, or unset it"))
-        .collect()
+    let finding = |fact| Finding::note(fact).remedy("set both, or unset it");
+    settings_of(s).without_effect(is_set).map(finding).collect()
 }
 
 pub fn malloc_conf_faults(s: &Subject) -> Vec<Finding> {
@@ -326,9 +269,8 @@ pub fn malloc_conf_faults(s: &Subject) -> Vec<Finding> {
 /// The effect of glibc's setting for huge pages on large blocks. glibc alone serves them with 2 and above.
 pub fn hugetlb(s: &Subject) -> Option<Finding> {
     let tunables = s.text("GLIBC_TUNABLES");
-    let mut values = tunables
-        .split(':')
-        .filter_map(|one| one.strip_prefix("glibc.malloc.hugetlb="));
+    let values = tunables.split(':');
+    let mut values = values.filter_map(|one| one.strip_prefix("glibc.malloc.hugetlb="));
     let fact = match (values.next_back()?, settings_of(s).allocator()) {
         ("0", _) => return None,
         (_, Allocator::Jemalloc) => {
@@ -344,30 +286,12 @@ pub fn hugetlb(s: &Subject) -> Option<Finding> {
 }
 
 pub fn missing_preloads(s: &Subject) -> Vec<Finding> {
-    let fact =
-        |(entry, fault)| format!("LD_PRELOAD names {entry}, {fault}: programs start without it");
-    let faults = s.preloads.iter();
-    let faults = faults.filter_map(|preload| Some((&preload.entry, preload.fault.as_ref()?)));
-    faults
-        .map(|fault| Finding::error(fact(fault)).remedy("correct the path or remove the entry"))
-        .collect()
-}
-
-pub fn other_preloads(s: &Subject) -> Vec<Finding> {
-    let ahead = s
-        .preloads
-        .iter()
-        .take_while(|preload| !preload.is_flarena());
-    let fact = |entry| {
-        format!(
-            "LD_PRELOAD names another allocator, {entry}, which serves malloc instead of flarena"
-        )
+    let finding = |preload: &Preload| {
+        let (entry, fault) = (&preload.entry, preload.fault.as_ref()?);
+        let fact = format!("LD_PRELOAD names {entry}, {fault}: programs start without it");
+        Some(Finding::error(fact).remedy("correct the path or remove the entry"))
     };
-    let remedy = "start the program with flarena run, which puts flarena first";
-    ahead
-        .filter(|preload| preload.defines_malloc)
-        .map(|preload| Finding::warning(fact(&preload.entry)).remedy(remedy))
-        .collect()
+    s.preloads.iter().filter_map(finding).collect()
 }
 
 /// Options that stop the hooks. The hooks mark stages, collect garbage there, and make NVFlare's cleanup purge jemalloc.
@@ -375,27 +299,24 @@ pub fn other_preloads(s: &Subject) -> Vec<Finding> {
 pub fn isolated_python(s: &Subject) -> Option<Finding> {
     let line = python_line::read(s.arguments.iter().map(|word| word.as_encoded_bytes()));
     if !s.is_python() || !settings_of(s).wants_hooks() {
-        return None;
-    }
-    let (fact, remedy) = if line.has(b'S') {
-        ("python -S does not run flarena's hooks: no stage is marked, no garbage is collected at stages, and NVFlare's cleanup does not purge jemalloc",
-         "start it without -S")
+        None
+    } else if line.has(b'S') {
+        let fact = "python -S does not run flarena's hooks: no stage is marked, no garbage is collected at stages, and NVFlare's cleanup does not purge jemalloc";
+        Some(Finding::warning(fact).remedy("start it without -S"))
     } else if line.has(b'I') || line.has(b'E') {
-        ("python -I or -E ignores PYTHONPATH, so flarena's hooks do not run: no stage is marked, and no garbage is collected at stages",
-         "install the flarena package into this Python, or start it without -I and -E")
+        let fact = "python -I or -E ignores PYTHONPATH, so flarena's hooks do not run: no stage is marked, and no garbage is collected at stages";
+        let remedy = "install the flarena package into this Python, or start it without -I and -E";
+        Some(Finding::warning(fact).remedy(remedy))
     } else {
-        return None;
-    };
-    Some(Finding::warning(fact).remedy(remedy))
+        None
+    }
 }
 
 /// `FLARENA_GC=auto` without an effect.
 pub fn uncounted_garbage(s: &Subject) -> Option<Finding> {
-    let fact = settings_of(s)
-        .why_gc_is_inactive()
-        .filter(|_| s.is_python())?;
+    let fact = settings_of(s).why_gc_is_inactive()?;
     let remedy = "unset FLARENA_RECYCLE; FLARENA_GC=off only removes this note";
-    Some(Finding::note(fact).remedy(remedy))
+    s.is_python().then(|| Finding::note(fact).remedy(remedy))
 }
 
 fn is_free_threaded(s: &Subject) -> bool {
@@ -417,19 +338,19 @@ pub fn pymalloc(s: &Subject) -> Option<Finding> {
     if !s.is_python() || is_free_threaded(s) {
         return None;
     }
-    if ["malloc", "malloc_debug"].contains(&s.text("PYTHONMALLOC").as_str()) {
-        return Some(Finding::ok(
-            "PYTHONMALLOC=malloc: Python's small objects come from malloc",
-        ));
+    if s.text("PYTHONMALLOC").starts_with("malloc") {
+        let fact = "PYTHONMALLOC=malloc: Python's small objects come from malloc";
+        return Some(Finding::ok(fact));
     }
     let named = |map: &&Mapping| map.name.starts_with("[anon:") && map.name.contains("pymalloc");
     let mapped: u64 = s.maps.iter().filter(named).map(|map| map.rss_bytes).sum();
     let reported = s.answer().and_then(|stats| stats.number("pymalloc_bytes"));
     let arenas = reported.or((mapped > 0).then_some(mapped));
-    if arenas.is_some_and(|size| size < MIN_ARENA_BYTES) {
-        return None;
-    }
-    let held = arenas.map_or(String::new(), |size| format!("; they hold {}", bytes(size)));
+    let held = match arenas {
+        Some(..MIN_ARENA_BYTES) => return None,
+        Some(size) => format!("; they hold {}", bytes(size)),
+        None => String::new(),
+    };
     let fact = format!(
         "Python's pymalloc allocates objects up to 512 bytes in arenas of 1 MB and returns only empty arenas{held}"
     );

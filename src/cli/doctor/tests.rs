@@ -1,4 +1,4 @@
-//! The rules as a table: a situation, the name of a finding, and parts of its text. Without parts there is no such finding.
+//! The rules as tables: a situation, the name of a finding, and parts of its text. Without parts there is no such finding.
 
 use flarena_shared::cgroup::Memory;
 use flarena_shared::huge_pages::{Offer, Policy};
@@ -7,29 +7,38 @@ use flarena_shared::settings::{Key, TABLE};
 use serde_json::json;
 
 use super::finding::{render, Finding, Level};
-use super::jobs::{KitStart, Launch, Launcher};
+use super::jobs::{KitStart, Launcher};
 use super::subject::{Kind, Preload, Subject};
-use super::{judge, RULES};
+use super::{judge, Rule, RULES};
 use crate::control::{AskError, Stats};
 use crate::library::elf::Header;
 use crate::library::privilege::Privilege;
+use crate::library::program::Program;
 use crate::library::{Library, Unusable};
-use crate::proc::{Cgroup, Environment, JavaHeap, Mapping, Process};
+use crate::proc::{Cgroup, Environment, JavaHeap, Mapping};
 
 const MB: u64 = 1 << 20;
 
-type Case = (
-    &'static str,
-    Kind,
-    fn(&mut Subject),
-    &'static str,
-    &'static [&'static str],
-);
+fn subject(kind: Kind, edit: impl FnOnce(&mut Subject)) -> Subject {
+    let mut subject = Subject {
+        kind,
+        pid: 42,
+        ..Subject::default()
+    };
+    edit(&mut subject);
+    subject
+}
 
-fn subject(kind: Kind) -> Subject {
-    let mut process = Process::find(std::process::id() as i32).unwrap();
-    process.pid = 42;
-    Subject::new(kind, process)
+fn machine(edit: impl FnOnce(&mut Subject)) -> Subject {
+    subject(Kind::Machine, edit)
+}
+
+fn command(edit: impl FnOnce(&mut Subject)) -> Subject {
+    subject(Kind::Command, edit)
+}
+
+fn live(edit: impl FnOnce(&mut Subject)) -> Subject {
+    subject(Kind::Process, edit)
 }
 
 /// The findings with this name: level, fact, remedy.
@@ -42,16 +51,19 @@ fn text(subject: &Subject, id: &str) -> String {
     found.map(text).collect()
 }
 
-fn check(cases: &[Case]) {
-    for (situation, kind, edit, id, parts) in cases {
-        let mut subject = subject(*kind);
-        edit(&mut subject);
-        let text = text(&subject, id);
-        assert_eq!(text.is_empty(), parts.is_empty(), "{situation}: {text}");
+#[track_caller]
+fn check(cases: &[(Subject, &str, &[&str])]) {
+    for (place, (subject, id, parts)) in cases.iter().enumerate() {
+        let text = text(subject, id);
+        assert_eq!(
+            text.is_empty(),
+            parts.is_empty(),
+            "row {place}, {id}: {text}"
+        );
         for part in *parts {
             assert!(
                 text.contains(part),
-                "{situation}: {part:?} is not in {text}"
+                "row {place}: {part:?} is not in {text}"
             );
         }
     }
@@ -62,7 +74,7 @@ fn env(s: &mut Subject, variables: &[&str]) {
 }
 
 fn stats(s: &mut Subject, stats: serde_json::Value) {
-    s.stats = Ok(Stats::parse(&stats.to_string()).unwrap());
+    s.stats = Some(Ok(Stats::parse(&stats.to_string()).unwrap()));
 }
 
 /// A mapped file with so many resident MB.
@@ -91,7 +103,7 @@ fn cgroup(s: &mut Subject, used: u64, reclaimable: u64) {
 fn pages(s: &mut Subject, large: Policy, of_64_kb: Policy) {
     let mut smaller = [Policy::Never; 7];
     smaller[2] = of_64_kb;
-    s.machine.huge_pages = Offer {
+    s.huge_pages = Offer {
         by_size: true,
         large,
         smaller,
@@ -106,20 +118,16 @@ fn header(s: &mut Subject, interpreter: Option<&str>) {
     });
 }
 
-fn preloads(s: &mut Subject, entries: &[(&str, Option<&str>, bool)]) {
-    let entries = entries.iter();
-    let entry = |(entry, fault, defines_malloc): &(&str, Option<&str>, bool)| Preload {
-        entry: (*entry).to_owned(),
+fn preload(s: &mut Subject, entry: &str, fault: Option<&str>) {
+    s.preloads.push(Preload {
+        entry: entry.to_owned(),
         fault: fault.map(str::to_owned),
-        defines_malloc: *defines_malloc,
-    };
-    s.preloads = entries.map(entry).collect();
+    });
 }
 
 fn calls(s: &mut Subject, servers: &[&str]) {
     let call = |server: &&str| ("/x/caller.so".to_owned(), (*server).to_owned());
     s.bindings.calls = servers.iter().map(call).collect();
-    s.bindings.is_proven = true;
 }
 
 fn library(s: &mut Subject) {
@@ -134,6 +142,18 @@ fn usable(hooks: Option<&str>) -> Option<Result<Library, Unusable>> {
     }))
 }
 
+fn program(s: &mut Subject, interpreter: Option<&str>, library: Option<Result<Library, Unusable>>) {
+    header(s, interpreter);
+    s.library = library;
+    s.command = Some(Program {
+        path: "/x/program".into(),
+        header: s.header.clone().unwrap(),
+        privilege: None,
+    });
+}
+
+const LOADER: Option<&str> = Some("/lib64/ld-linux-x86-64.so.2");
+
 fn python(s: &mut Subject, words: &str) {
     s.program = "/usr/bin/python3.11".into();
     s.arguments = words.split(' ').map(Into::into).collect();
@@ -144,258 +164,97 @@ fn config(s: &mut Subject, proc: Proc, config: serde_json::Value) {
     s.deployment.job_config = Some(config);
 }
 
-use Kind::{Command, Machine, Process as Live};
-
 #[test]
 fn rules_about_the_machine() {
     check(&[
-        ("a machine", Machine, |s| s.machine.glibc = "2.36".into(), "platform", &["Ok", "glibc 2.36"]),
-        ("a library", Machine, |s| s.library = usable(Some("/h")), "loadable", &["Ok", "/x/libflarena.so 0.1.0 loads here"]),
-        ("no hooks", Machine, |s| s.library = usable(None), "loadable", &["Note", "install the whole package"]),
-        (
-            "no library",
-            Machine,
-            |s| s.library = Some(Err(Unusable { path: None, reason: "it was not found".into() })),
-            "loadable",
-            &["Error", "install flarena here; until then jobs start with the system's malloc"],
-        ),
-        (
-            "an unusable library",
-            Machine,
-            |s| {
+        (machine(|s| s.platform = "x86_64, glibc 2.36".into()), "platform", &["Ok", "glibc 2.36"]),
+        (machine(|s| s.library = usable(Some("/h"))), "loadable", &["Ok", "/x/libflarena.so 0.1.0 loads here"]),
+        (machine(|s| s.library = usable(None)), "loadable", &["Note", "install the whole package"]),
+        (machine(|s| s.library = Some(Err(Unusable { path: None, reason: "it was not found".into() }))), "loadable", &["Error", "install flarena here; until then jobs start with the system's malloc"]),
+        (machine(|s| {
                 s.library = Some(Err(Unusable { path: Some("/x".into()), reason: "it is text".into() }));
                 env(s, &["FLARENA_LIB=/x"]);
-            },
-            "loadable",
-            &["/x cannot be used: it is text", "correct FLARENA_LIB"],
-        ),
-        ("2 MB for all", Machine, |s| pages(s, Policy::Always, Policy::Never), "thp-always", &["Note", "\n    echo madvise > "]),
-        ("2 MB for none", Machine, |s| pages(s, Policy::Never, Policy::Never), "thp-always", &[]),
-        (
-            "a heap in pages of 2 MB",
-            Live,
-            |s| {
-                pages(s, Policy::Always, Policy::Never);
-                (s.huge_bytes, s.status.anon_bytes) = (150 * MB, 200 * MB);
-            },
-            "thp-always",
-            &["Warning: 150.0 MB are huge pages"],
-        ),
-        (
-            "a small part of a heap in pages of 2 MB",
-            Live,
-            |s| {
-                pages(s, Policy::Always, Policy::Never);
-                (s.huge_bytes, s.status.anon_bytes) = (50 * MB, 200 * MB);
-            },
-            "thp-always",
-            &[],
-        ),
-        (
-            "a heap in pages of 2 MB with the library",
-            Live,
-            |s| {
-                pages(s, Policy::Always, Policy::Never);
-                (s.huge_bytes, s.status.anon_bytes) = (150 * MB, 200 * MB);
-                library(s);
-            },
-            "thp-always",
-            &[],
-        ),
-        (
-            "64 KB is off",
-            Machine,
-            |s| pages(s, Policy::Never, Policy::Never),
-            "huge-pages",
-            &["Note", ":\n    cd /sys/kernel/mm/transparent_hugepage\n    echo madvise > hugepages-64kB/enabled\ndocs/huge-pages.md"],
-        ),
-        (
-            "64 KB and 2 MB on request",
-            Machine,
-            |s| pages(s, Policy::OnAdvice, Policy::OnAdvice),
-            "huge-pages",
-            &["Note: pages of 64 KB are available on request, but", "hugepage\n    echo never > hugepages-2048kB/enabled\n"],
-        ),
-        (
-            "2 MB on request",
-            Machine,
-            |s| pages(s, Policy::OnAdvice, Policy::Never),
-            "huge-pages",
-            &["hugepages-64kB/enabled\n    echo never > "],
-        ),
-        ("64 KB on request", Machine, |s| pages(s, Policy::Never, Policy::OnAdvice), "huge-pages", &["Ok"]),
-        ("64 KB for all", Machine, |s| pages(s, Policy::OnAdvice, Policy::Always), "huge-pages", &["Ok"]),
-        ("no switches per size", Machine, |_| {}, "huge-pages", &[]),
-        ("2 MB for all, again", Machine, |s| pages(s, Policy::Always, Policy::Never), "huge-pages", &[]),
-        ("64 KB is off, a command", Command, |s| pages(s, Policy::Never, Policy::Never), "huge-pages", &[]),
-        ("no cgroup", Machine, |_| {}, "cgroup", &["Note", "no cgroup is readable"]),
-        ("no limit", Live, |s| s.cgroup = Some(Cgroup::default()), "cgroup", &["Ok", "no memory limit"]),
-        ("a full cgroup", Live, |s| cgroup(s, 95, 0), "cgroup", &["Warning", "(95 %)", "flarena trim --all"]),
-        ("a cgroup that file pages fill", Live, |s| cgroup(s, 95, 50), "cgroup", &["Ok", "(45 %)"]),
-        ("no swap", Live, |s| s.status.rss_bytes = 1000, "swap", &[]),
-        ("little swap", Live, |s| (s.status.rss_bytes, s.status.swap_bytes) = (1000, 10), "swap", &["Note"]),
-        ("much swap", Live, |s| (s.status.rss_bytes, s.status.swap_bytes) = (1000, 500), "swap", &["Warning", "FLARENA_MEMORY_LIMIT"]),
-        ("a folder on a disk", Machine, |_| {}, "tmpfs", &[]),
-        ("a folder in memory", Machine, |s| s.temporary = Some(("/tmp".into(), MB)), "tmpfs", &["Note", "/tmp", "1.00 MB"]),
-        (
-            "a folder in memory for NVFlare",
-            Command,
-            |s| {
+            }), "loadable", &["/x cannot be used: it is text", "correct FLARENA_LIB"]),
+        (machine(|s| pages(s, Policy::Always, Policy::Never)), "thp-always", &["Note", "\n    echo madvise > "]),
+        (machine(|s| pages(s, Policy::Never, Policy::Never)), "thp-always", &[]),
+        (command(|s| pages(s, Policy::Always, Policy::Never)), "thp-always", &["Note"]),
+        (machine(|s| pages(s, Policy::Never, Policy::Never)), "huge-pages", &["Note", ":\n    cd /sys/kernel/mm/transparent_hugepage\n    echo madvise > hugepages-64kB/enabled\ndocs/huge-pages.md"]),
+        (machine(|s| pages(s, Policy::OnAdvice, Policy::OnAdvice)), "huge-pages", &["Note: pages of 64 KB are available on request, but", "hugepage\n    echo never > hugepages-2048kB/enabled\n"]),
+        (machine(|s| pages(s, Policy::OnAdvice, Policy::Never)), "huge-pages", &["hugepages-64kB/enabled\n    echo never > "]),
+        (machine(|s| pages(s, Policy::Never, Policy::OnAdvice)), "huge-pages", &["Ok"]),
+        (machine(|s| pages(s, Policy::OnAdvice, Policy::Always)), "huge-pages", &["Ok"]),
+        (machine(|_| {}), "huge-pages", &[]),
+        (machine(|s| pages(s, Policy::Always, Policy::Never)), "huge-pages", &[]),
+        (command(|s| pages(s, Policy::Never, Policy::Never)), "huge-pages", &[]),
+        (machine(|_| {}), "cgroup", &["Note", "no cgroup is readable"]),
+        (live(|s| s.cgroup = Some(Cgroup::default())), "cgroup", &["Ok", "no memory limit"]),
+        (live(|s| cgroup(s, 95, 0)), "cgroup", &["Warning", "(95 %)", "flarena trim --all"]),
+        (live(|s| cgroup(s, 95, 50)), "cgroup", &["Ok", "(45 %)"]),
+        (live(|s| s.status.rss_bytes = 1000), "swap", &[]),
+        (live(|s| (s.status.rss_bytes, s.status.swap_bytes) = (1000, 10)), "swap", &["Note"]),
+        (live(|s| (s.status.rss_bytes, s.status.swap_bytes) = (1000, 500)), "swap", &["Warning", "FLARENA_MEMORY_LIMIT"]),
+        (machine(|_| {}), "tmpfs", &[]),
+        (machine(|s| s.temporary = Some(("/tmp".into(), MB))), "tmpfs", &["Note", "/tmp", "1.00 MB"]),
+        (command(|s| {
                 s.temporary = Some(("/tmp".into(), MB));
                 s.proc = Some(Proc::ServerParent);
-            },
-            "tmpfs",
-            &["Warning", "export TMPDIR=/var/tmp"],
-        ),
+            }), "tmpfs", &["Warning", "export TMPDIR=/var/tmp"]),
     ]);
 }
 
 #[test]
 fn rules_about_the_library_and_the_allocator() {
     check(&[
-        ("the library", Live, library, "library", &["Ok: /x/libflarena.so is loaded"]),
-        ("a replaced library", Live, |s| map(s, "/x/libflarena.so (deleted)", 1), "library", &["Note", "was replaced on disk"]),
-        ("no library", Live, |_| {}, "library", &["Note", "start it with `flarena run -- COMMAND`"]),
-        ("musl", Live, |s| header(s, Some("/lib/ld-musl-x86_64.so.1")), "library", &["Note", "uses musl"]),
-        ("a static program", Live, |s| header(s, None), "library", &["Warning", "statically linked"]),
-        (
-            "a program with privileges",
-            Live,
-            |s| s.privilege = Some(Privilege::SetId),
-            "library",
-            &["Warning", "is set-user-id or set-group-id, so the loader ignored LD_PRELOAD", "chmod ug-s"],
-        ),
-        (
-            "a preload that did not load",
-            Live,
-            |s| preloads(s, &[("/x/libflarena.so", None, true)]),
-            "library",
-            &["Error", "LD_PRELOAD names /x/libflarena.so, but"],
-        ),
-        (
-            "a job of a parent with the library",
-            Live,
-            |s| s.deployment.launch = Some(Launch { launcher: Launcher::Process, parent_with_library: Some(7) }),
-            "library",
-            &["Warning: libflarena.so is not loaded, but process 7, which launched this job, has it", "sudo, env -i"],
-        ),
-        (
-            "a job in a pod",
-            Live,
-            |s| s.deployment.launch = Some(Launch { launcher: Launcher::Kubernetes, parent_with_library: None }),
-            "library",
-            &["Note: libflarena.so is not loaded", "container: image, or pod_template"],
-        ),
-        (
-            "another allocator has the calls",
-            Live,
-            |s| {
+        (live(library), "library", &["Ok: /x/libflarena.so is loaded"]),
+        (live(|s| map(s, "/x/libflarena.so (deleted)", 1)), "library", &["Note", "was replaced on disk"]),
+        (live(|_| {}), "library", &["Note", "start it with `flarena run -- COMMAND`"]),
+        (live(|s| header(s, Some("/lib/ld-musl-x86_64.so.1"))), "library", &["Note", "uses musl"]),
+        (live(|s| header(s, None)), "library", &["Warning", "statically linked"]),
+        (live(|s| s.privilege = Some(Privilege::SetId)), "library", &["Warning", "is set-user-id or set-group-id, so the loader ignored LD_PRELOAD", "chmod ug-s"]),
+        (live(|s| preload(s, "/x/libflarena.so", None)), "library", &["Error", "LD_PRELOAD names /x/libflarena.so, but"]),
+        (live(|s| s.deployment.launch = Some((Some(7), Launcher::Process))), "library", &["Warning: libflarena.so is not loaded, but process 7, which launched this job, has it", "sudo, env -i"]),
+        (live(|s| s.deployment.launch = Some((None, Launcher::Kubernetes))), "library", &["Note: libflarena.so is not loaded", "container: image, or pod_template"]),
+        (live(|s| {
                 library(s);
                 calls(s, &["/x/libjemalloc.so.2"]);
-            },
-            "owner",
-            &["Error: /x/libjemalloc.so.2 serves malloc to 1 of the loaded files, so flarena is inactive"],
-        ),
-        ("no pointers and no answer", Live, |_| {}, "owner", &["Note: the C library serves malloc"]),
-        (
-            "no pointers, two definitions",
-            Live,
-            |s| s.bindings.definers = vec!["/libc.so.6".into(), "/x/libtcmalloc.so".into()],
-            "owner",
-            &["Note", "these define malloc: libtcmalloc.so; the doctor cannot see"],
-        ),
-        ("the library says no", Live, |s| stats(s, json!({"owner": false})), "owner", &["Error", "flarena is inactive"]),
-        ("the library says yes", Live, |s| stats(s, json!({"owner": true})), "owner", &["Ok"]),
-        ("one malloc", Live, |s| calls(s, &["/x/libflarena.so"]), "deepbind", &[]),
-        (
-            "two mallocs",
-            Live,
-            |s| calls(s, &["/x/libflarena.so", "/x/libflarena.so", "/libc.so.6"]),
-            "deepbind",
-            &["Note", "serves caller.so (loaded with"],
-        ),
-        (
-            "two mallocs, one of them jemalloc",
-            Live,
-            |s| {
+            }), "owner", &["Error: /x/libjemalloc.so.2 serves malloc to 1 of the loaded files, so flarena is inactive"]),
+        (live(|_| {}), "owner", &["Note: the C library serves malloc"]),
+        (live(|s| s.bindings.definers = vec!["/libc.so.6".into(), "/x/libtcmalloc.so".into()]), "owner", &["Note", "these define malloc: libtcmalloc.so; the doctor cannot see"]),
+        (live(|s| stats(s, json!({"owner": false}))), "owner", &["Error", "flarena is inactive"]),
+        (live(|s| stats(s, json!({"owner": true}))), "owner", &["Ok"]),
+        (live(|s| calls(s, &["/x/libflarena.so"])), "deepbind", &[]),
+        (live(|s| calls(s, &["/x/libflarena.so", "/x/libflarena.so", "/libc.so.6"])), "deepbind", &["Note", "serves caller.so (loaded with"]),
+        (live(|s| {
                 calls(s, &["/x/libflarena.so", "/x/libflarena.so", "/x/libflarena.so", "/libc.so.6", "/libc.so.6"]);
                 stats(s, json!({"settings": {"FLARENA_ALLOCATOR": "jemalloc"}}));
-            },
-            "deepbind",
-            &["Warning", "and 1 more", "`flarena run --allocator glibc`"],
-        ),
-        ("no channel without the library", Live, |_| {}, "channel", &[]),
-        (
-            "no channel yet",
-            Live,
-            |s| {
+            }), "deepbind", &["Warning", "and 1 more", "`flarena run --allocator glibc`"]),
+        (live(|_| {}), "channel", &[]),
+        (live(|s| {
                 library(s);
-                s.stats = Err(AskError::NoChannel { pid: 42, rss_bytes: MB });
-            },
-            "channel",
-            &["Note"],
-        ),
-        (
-            "no answer",
-            Live,
-            |s| {
+                s.stats = Some(Err(AskError::NoChannel { pid: 42, rss_bytes: MB }));
+            }), "channel", &["Note"]),
+        (live(|s| {
                 library(s);
-                s.stats = Err(AskError::HungUp(42));
-            },
-            "channel",
-            &["Warning", "So its options are not checked"],
-        ),
-        (
-            "glibc",
-            Live,
-            |s| stats(s, json!({"allocator": "glibc", "settings": {"MALLOC_ARENA_MAX": "2"}})),
-            "allocator",
-            &["Ok: glibc is active, with at most 2 arenas"],
-        ),
-        (
-            "jemalloc",
-            Live,
-            |s| stats(s, json!({"allocator": "jemalloc", "backend": {"narenas": 2, "thp": "never"}})),
-            "allocator",
-            &["Ok: jemalloc is active: narenas 2, thp never"],
-        ),
-        ("jemalloc keeps all", Live, |s| stats(s, json!({"backend": {"dirty_decay_ms": -1}})), "no-decay", &["Warning", "for ever"]),
-        ("jemalloc purges", Live, |s| stats(s, json!({"backend": {"dirty_decay_ms": 5000}})), "no-decay", &[]),
-        (
-            "a plain jemalloc",
-            Live,
-            |s| {
+                s.stats = Some(Err(AskError::HungUp(42)));
+            }), "channel", &["Warning", "So its options are not checked"]),
+        (live(|s| stats(s, json!({"allocator": "glibc", "settings": {"MALLOC_ARENA_MAX": "2"}}))), "allocator", &["Ok: glibc is active, with at most 2 arenas"]),
+        (live(|s| stats(s, json!({"allocator": "jemalloc", "backend": {"narenas": 2, "thp": "never"}}))), "allocator", &["Ok: jemalloc is active: narenas 2, thp never"]),
+        (live(|s| stats(s, json!({"backend": {"dirty_decay_ms": -1}}))), "no-decay", &["Warning", "for ever"]),
+        (live(|s| stats(s, json!({"backend": {"dirty_decay_ms": 5000}}))), "no-decay", &[]),
+        (live(|s| {
                 map(s, "/x/libjemalloc.so.2", 1);
                 env(s, &["MALLOC_CONF=narenas:1"]);
-            },
-            "no-decay",
-            &["Warning", "before the program starts:\n    export MALLOC_CONF=dirty_decay_ms:"],
-        ),
-        (
-            "a plain jemalloc with both options",
-            Live,
-            |s| {
+            }), "no-decay", &["Warning", "before the program starts:\n    export MALLOC_CONF=dirty_decay_ms:"]),
+        (live(|s| {
                 calls(s, &["/x/libjemalloc.so.2"]);
                 env(s, &["MALLOC_CONF=dirty_decay_ms:1,muzzy_decay_ms:1"]);
-            },
-            "no-decay",
-            &[],
-        ),
-        (
-            "hooks of a registration cache",
-            Live,
-            |s| {
+            }), "no-decay", &[]),
+        (live(|s| {
                 stats(s, json!({"recycler": {"unmap_hooks": true}}));
                 map(s, "/x/libucm.so.0", 1);
-            },
-            "unmap-hooks",
-            &["Ok", "(libucm.so is loaded)"],
-        ),
-        ("no such hooks", Live, |s| stats(s, json!({"recycler": {"unmap_hooks": false}})), "unmap-hooks", &[]),
-        (
-            "jemallocs in libraries, beside the one that serves malloc",
-            Live,
-            |s| {
+            }), "unmap-hooks", &["Ok", "(libucm.so is loaded)"]),
+        (live(|s| stats(s, json!({"recycler": {"unmap_hooks": false}}))), "unmap-hooks", &[]),
+        (live(|s| {
                 calls(s, &["/x/libjemalloc.so.2"]);
                 let jemallocs = [
                     ("/x/libjemalloc.so.2", "mallctl"),
@@ -405,17 +264,9 @@ fn rules_about_the_library_and_the_allocator() {
                     ("/opt/c.so", "_rjem_mallctl"),
                 ];
                 s.bindings.jemallocs = jemallocs.map(|(path, name)| (path.to_owned(), name.to_owned())).into();
-            },
-            "library-jemalloc",
-            &[
-                "Note: /opt/a.so contains a jemalloc (mallctl)",
-                "-> set MALLOC_CONF=background_thread:true",
-                "-> set JE_TOOL_MALLOC_CONF=",
-                "-> set _RJEM_MALLOC_CONF=",
-            ],
-        ),
+            }), "library-jemalloc", &[ "Note: /opt/a.so contains a jemalloc (mallctl)", "-> set MALLOC_CONF=background_thread:true", "-> set JE_TOOL_MALLOC_CONF=", "-> set _RJEM_MALLOC_CONF=", ]),
     ]);
-    let mut process = subject(Live);
+    let mut process = live(|_| ());
     process.bindings.jemallocs = vec![("/x/libflarena.so".into(), "mallctl".into())];
     assert_eq!(text(&process, "library-jemalloc"), "");
 }
@@ -424,80 +275,38 @@ fn rules_about_the_library_and_the_allocator() {
 fn rules_about_the_environment() {
     check(&[
         (
-            "a bad value",
-            Machine,
-            |s| env(s, &["FLARENA_DECAY_MS=soon"]),
+            machine(|s| env(s, &["FLARENA_DECAY_MS=soon"])),
             "bad-setting",
             &["Warning", "set FLARENA_DECAY_MS to "],
         ),
         (
-            "a removed name",
-            Live,
-            |s| env(s, &["FLARENA_HIBERNATE=auto"]),
+            live(|s| env(s, &["FLARENA_HIBERNATE=auto"])),
             "bad-setting",
             &["Warning"],
         ),
         (
-            "a misspelt name",
-            Command,
-            |s| env(s, &["FLARENA_ALOCATOR=glibc", "HOME=/"]),
+            command(|s| env(s, &["FLARENA_ALOCATOR=glibc", "HOME=/"])),
             "unknown-setting",
             &["Warning", "did you mean FLARENA_ALLOCATOR?"],
         ),
+        (machine(|s| env(s, &["HOME=/"])), "unknown-setting", &[]),
         (
-            "no misspelt name",
-            Machine,
-            |s| env(s, &["HOME=/"]),
-            "unknown-setting",
-            &[],
-        ),
-        (
-            "both switches",
-            Live,
-            |s| {
-                env(
-                    s,
-                    &[
-                        "NVFLARE_ENABLE_JEMALLOC_PRELOAD=true",
-                        "FLARENA_ALLOCATOR=glibc",
-                    ],
-                )
-            },
-            "conflicting-settings",
-            &["Note"],
-        ),
-        (
-            "one switch",
-            Live,
-            |s| env(s, &["NVFLARE_ENABLE_JEMALLOC_PRELOAD=true"]),
-            "conflicting-settings",
-            &[],
-        ),
-        (
-            "a file without markers",
-            Live,
-            |s| env(s, &["FLARENA_MARKER_FILE=/tmp/x"]),
+            live(|s| env(s, &["FLARENA_MARKER_FILE=/tmp/x"])),
             "no-effect",
             &["Note", "set both"],
         ),
         (
-            "an unknown option of jemalloc",
-            Live,
-            |s| env(s, &["MALLOC_CONF=narenas:2,dirty_decay:1"]),
+            live(|s| env(s, &["MALLOC_CONF=narenas:2,dirty_decay:1"])),
             "malloc-conf",
             &["Warning", "did you mean dirty_decay_ms?"],
         ),
         (
-            "hugetlb 1",
-            Live,
-            |s| env(s, &["GLIBC_TUNABLES=glibc.malloc.hugetlb=1"]),
+            live(|s| env(s, &["GLIBC_TUNABLES=glibc.malloc.hugetlb=1"])),
             "hugetlb",
             &["Note", "of 32 MB and more, ask"],
         ),
         (
-            "hugetlb 1 in jemalloc mode",
-            Live,
-            |s| {
+            live(|s| {
                 env(
                     s,
                     &[
@@ -505,14 +314,12 @@ fn rules_about_the_environment() {
                         "FLARENA_ALLOCATOR=jemalloc",
                     ],
                 )
-            },
+            }),
             "hugetlb",
             &["Note", "has no effect"],
         ),
         (
-            "hugetlb 2 in jemalloc mode",
-            Live,
-            |s| {
+            live(|s| {
                 env(
                     s,
                     &[
@@ -520,66 +327,42 @@ fn rules_about_the_environment() {
                         "FLARENA_ALLOCATOR=jemalloc",
                     ],
                 )
-            },
+            }),
             "hugetlb",
             &["has no effect"],
         ),
         (
-            "hugetlb 2",
-            Live,
-            |s| env(s, &["GLIBC_TUNABLES=glibc.malloc.hugetlb=2"]),
+            live(|s| env(s, &["GLIBC_TUNABLES=glibc.malloc.hugetlb=2"])),
             "hugetlb",
             &[],
         ),
         (
-            "hugetlb off",
-            Live,
-            |s| {
+            live(|s| {
                 env(
                     s,
                     &["GLIBC_TUNABLES=glibc.malloc.hugetlb=1:glibc.malloc.hugetlb=0"],
                 )
-            },
+            }),
             "hugetlb",
             &[],
         ),
         (
-            "another tunable",
-            Live,
-            |s| env(s, &["GLIBC_TUNABLES=glibc.malloc.perturb=1"]),
+            live(|s| env(s, &["GLIBC_TUNABLES=glibc.malloc.perturb=1"])),
             "hugetlb",
             &[],
         ),
         (
-            "a missing preload",
-            Machine,
-            |s| preloads(s, &[("/no/x.so", Some("which does not exist"), false)]),
+            machine(|s| preload(s, "/no/x.so", Some("which does not exist"))),
             "preload-missing",
             &["Error: LD_PRELOAD names /no/x.so, which does not exist: programs"],
         ),
         (
-            "a good preload",
-            Machine,
-            |s| preloads(s, &[("/x.so", None, false)]),
+            machine(|s| preload(s, "/x.so", None)),
             "preload-missing",
             &[],
         ),
-        (
-            "another allocator first",
-            Live,
-            |s| preloads(s, &[("/x.so", None, true), ("/libflarena.so", None, true)]),
-            "other-allocator",
-            &["Warning", "another allocator, /x.so"],
-        ),
-        (
-            "another allocator behind",
-            Live,
-            |s| preloads(s, &[("/libflarena.so", None, true), ("/x.so", None, true)]),
-            "other-allocator",
-            &[],
-        ),
     ]);
-    let quiet = subject(Live);
+    let quiet = live(|_| ());
     let ids: Vec<_> = judge(&quiet).iter().map(|found| found.id).collect();
     assert_eq!(ids, ["library", "owner", "cgroup", "memory"]);
 }
@@ -587,7 +370,7 @@ fn rules_about_the_environment() {
 #[test]
 fn each_bad_or_removed_value_is_found_and_no_good_one() {
     let with = |name: &str, value: &str| {
-        let mut process = subject(Live);
+        let mut process = live(|_| ());
         env(&mut process, &[&format!("{name}={value}")]);
         text(&process, "bad-setting") + &text(&process, "malloc-conf")
     };
@@ -610,180 +393,160 @@ fn each_bad_or_removed_value_is_found_and_no_good_one() {
 fn rules_about_commands_and_python() {
     check(&[
         (
-            "no such command",
-            Command,
-            |s| s.arguments = vec!["no-such-command".into()],
+            command(|s| s.arguments = vec!["no-such-command".into()]),
             "program",
             &["Error", "the command no-such-command cannot be found"],
         ),
         (
-            "isolated Python",
-            Command,
-            |s| {
+            command(|s| program(s, LOADER, usable(None))),
+            "program",
+            &["Ok: /x/program would get its malloc from /x/lib"],
+        ),
+        (
+            command(|s| program(s, LOADER, None)),
+            "program",
+            &["Note", "would start with the system's malloc"],
+        ),
+        (
+            command(|s| program(s, None, usable(None))),
+            "program",
+            &["Warning", "statically linked", "dynamically"],
+        ),
+        (
+            command(|s| program(s, Some("/lib/ld-musl-x86_64.so.1"), None)),
+            "program",
+            &["Error", "uses musl"],
+        ),
+        (
+            command(|s| {
+                program(s, LOADER, usable(None));
+                s.has_malloc = true;
+            }),
+            "program",
+            &["Error", "contains a malloc, so flarena would be inactive"],
+        ),
+        (
+            command(|s| {
                 python(s, "python3 -I x.py");
                 env(s, &["NVFLARE_CLIENT_MEMORY_PROFILE=1"]);
-            },
+            }),
             "python-isolated",
             &["Warning", "-I or -E ignores PYTHONPATH"],
         ),
         (
-            "isolated, bundled",
-            Live,
-            |s| python(s, "python3 -uE x.py"),
+            live(|s| python(s, "python3 -uE x.py")),
             "python-isolated",
             &["-I or -E"],
         ),
         (
-            "isolated, behind a value",
-            Live,
-            |s| python(s, "python3 -W error -I x.py"),
+            live(|s| python(s, "python3 -W error -I x.py")),
             "python-isolated",
             &["-I or -E"],
         ),
         (
-            "without site",
-            Live,
-            |s| python(s, "python3 -BS x.py"),
+            live(|s| python(s, "python3 -BS x.py")),
             "python-isolated",
             &["Warning", "start it without -S"],
         ),
         (
-            "an option of the script",
-            Live,
-            |s| python(s, "python3 x.py -I"),
+            live(|s| python(s, "python3 x.py -I")),
             "python-isolated",
             &[],
         ),
         (
-            "an option of the module",
-            Live,
-            |s| python(s, "python3 -m mod -E"),
+            live(|s| python(s, "python3 -m mod -E")),
+            "python-isolated",
+            &[],
+        ),
+        (live(|s| python(s, "python3 -c -I")), "python-isolated", &[]),
+        (
+            live(|s| python(s, "python3 -XI x.py")),
             "python-isolated",
             &[],
         ),
         (
-            "a word of the code",
-            Live,
-            |s| python(s, "python3 -c -I"),
-            "python-isolated",
-            &[],
-        ),
-        (
-            "the value of an option",
-            Live,
-            |s| python(s, "python3 -XI x.py"),
-            "python-isolated",
-            &[],
-        ),
-        (
-            "isolated, no hooks wanted",
-            Live,
-            |s| {
+            live(|s| {
                 python(s, "python3 -I x.py");
                 env(s, &["FLARENA_GC=off"]);
-            },
+            }),
             "python-isolated",
             &[],
         ),
         (
-            "not Python",
-            Live,
-            |s| s.arguments = vec!["sort".into(), "-I".into()],
+            live(|s| s.arguments = vec!["sort".into(), "-I".into()]),
             "python-isolated",
             &[],
         ),
         (
-            "a wrapper of Python",
-            Command,
-            |s| {
+            command(|s| {
                 s.program = "/bin/bash".into();
                 s.arguments = vec!["/opt/pyenv/python3".into(), "-I".into()];
-            },
+            }),
             "python-isolated",
             &["Warning"],
         ),
         (
-            "collections without the recycler",
-            Command,
-            |s| {
+            command(|s| {
                 python(s, "python3 x.py");
                 env(s, &["FLARENA_RECYCLE=off"]);
-            },
+            }),
             "uncounted-garbage",
             &["Note", "unset FLARENA_RECYCLE"],
         ),
         (
-            "collections",
-            Command,
-            |s| python(s, "python3 x.py"),
+            command(|s| python(s, "python3 x.py")),
             "uncounted-garbage",
             &[],
         ),
         (
-            "pymalloc",
-            Command,
-            |s| python(s, "python3 x.py"),
+            command(|s| python(s, "python3 x.py")),
             "pymalloc",
             &["Note", "set PYTHONMALLOC=malloc"],
         ),
         (
-            "small arenas",
-            Live,
-            |s| {
+            live(|s| {
                 python(s, "python3 x.py");
                 stats(s, json!({"pymalloc_bytes": 8 * MB}));
-            },
+            }),
             "pymalloc",
             &[],
         ),
         (
-            "large arenas",
-            Live,
-            |s| {
+            live(|s| {
                 python(s, "python3 x.py");
                 stats(s, json!({"pymalloc_bytes": 64 * MB}));
-            },
+            }),
             "pymalloc",
             &["; they hold 64.0 MB"],
         ),
         (
-            "arenas with a name",
-            Live,
-            |s| {
+            live(|s| {
                 python(s, "python3 x.py");
                 map(s, "[anon:cpython:pymalloc]", 32);
-            },
+            }),
             "pymalloc",
             &["; they hold 32.0 MB"],
         ),
         (
-            "malloc for Python's objects",
-            Live,
-            |s| {
+            live(|s| {
                 python(s, "python3 x.py");
                 env(s, &["PYTHONMALLOC=malloc"]);
-            },
+            }),
             "pymalloc",
             &["Ok"],
         ),
         (
-            "free-threaded Python",
-            Live,
-            |s| s.program = "/usr/bin/python3.13t".into(),
+            live(|s| s.program = "/usr/bin/python3.13t".into()),
             "python-mimalloc",
             &["Note", "its own mimalloc"],
         ),
         (
-            "free-threaded Python has no pymalloc",
-            Live,
-            |s| s.program = "/usr/bin/python3.13t".into(),
+            live(|s| s.program = "/usr/bin/python3.13t".into()),
             "pymalloc",
             &[],
         ),
         (
-            "another Python",
-            Live,
-            |s| s.program = "/usr/bin/python3.13".into(),
+            live(|s| s.program = "/usr/bin/python3.13".into()),
             "python-mimalloc",
             &[],
         ),
@@ -800,202 +563,82 @@ fn rules_about_nvflare() {
         );
     }
     check(&[
-        (
-            "a client with the arenas of the kit",
-            Live,
-            |s| {
+        (live(|s| {
                 s.proc = Some(Proc::ClientParent);
                 env(s, &["MALLOC_ARENA_MAX=4"]);
-            },
-            "kit-arenas",
-            &["Warning", "export MALLOC_ARENA_MAX=2"],
-        ),
-        (
-            "a client with the default of flarena",
-            Live,
-            |s| {
+            }), "kit-arenas", &["Warning", "export MALLOC_ARENA_MAX=2"]),
+        (live(|s| {
                 s.proc = Some(Proc::ClientParent);
                 env(s, &["MALLOC_ARENA_MAX=4", "FLARENA_INHERITED=x=1;arena_max=4"]);
-            },
-            "kit-arenas",
-            &[],
-        ),
-        (
-            "a server with the arenas of the kit",
-            Live,
-            |s| {
+            }), "kit-arenas", &[]),
+        (live(|s| {
                 s.proc = Some(Proc::ServerParent);
                 env(s, &["MALLOC_ARENA_MAX=4"]);
-            },
-            "kit-arenas",
-            &[],
-        ),
-        (
-            "a client that names its role",
-            Live,
-            |s| {
+            }), "kit-arenas", &[]),
+        (live(|s| {
                 stats(s, json!({"role": "client"}));
                 env(s, &["MALLOC_ARENA_MAX=4"]);
-            },
-            "kit-arenas",
-            &["Warning"],
-        ),
-        (
-            "a server of many threads",
-            Live,
-            |s| {
+            }), "kit-arenas", &["Warning"]),
+        (live(|s| {
                 stats(s, json!({"role": "server", "settings": {"MALLOC_ARENA_MAX": 4}}));
                 s.status.threads = 200;
-            },
-            "server-arenas",
-            &["Note: 200 threads of this server", "\n    export MALLOC_ARENA_MAX=8"],
-        ),
-        (
-            "a server with 8 arenas",
-            Live,
-            |s| {
+            }), "server-arenas", &["Note: 200 threads of this server", "\n    export MALLOC_ARENA_MAX=8"]),
+        (live(|s| {
                 stats(s, json!({"role": "server", "settings": {"MALLOC_ARENA_MAX": 8}}));
                 s.status.threads = 200;
-            },
-            "server-arenas",
-            &[],
-        ),
-        (
-            "a server of few threads",
-            Live,
-            |s| {
+            }), "server-arenas", &[]),
+        (live(|s| {
                 stats(s, json!({"role": "server", "settings": {"MALLOC_ARENA_MAX": 4}}));
                 s.status.threads = 60;
-            },
-            "server-arenas",
-            &[],
-        ),
-        (
-            "no cleanup",
-            Live,
-            |s| workflow(s, "nvflare.app_common.workflows.fedavg.FedAvg", json!({"num_rounds": 3})),
-            "job-cleanup",
-            &[
+            }), "server-arenas", &[]),
+        (live(|s| workflow(s, "nvflare.app_common.workflows.fedavg.FedAvg", json!({"num_rounds": 3}))), "job-cleanup", &[
                 "Note: the job never cleans up here (memory_gc_rounds of FedAvg is 0)",
                 "set it to 1 in the job's config_fed_server.json (some recipes have server_memory_gc_rounds for it); \
                  if the peak stays flat, try 2, then 5",
-            ],
-        ),
-        ("no cleanup of PTFedAvg", Live, |s| workflow(s, "nvflare.x.PTFedAvg", json!({})), "job-cleanup", &["Note"]),
-        ("no cleanup of Scaffold", Live, |s| workflow(s, "nvflare.x.Scaffold", json!({})), "job-cleanup", &["Note"]),
-        ("no cleanup of Cyclic", Live, |s| workflow(s, "nvflare.x.Cyclic", json!({})), "job-cleanup", &["Note"]),
-        ("a class without the argument", Live, |s| workflow(s, "nvflare.x.FedAvgLR", json!({})), "job-cleanup", &[]),
-        ("another class", Live, |s| workflow(s, "nvflare.x.ScatterAndGatherScaffold", json!({})), "job-cleanup", &[]),
-        ("an unknown default", Live, |s| workflow(s, "nvflare.x.ScatterAndGather", json!({})), "job-cleanup", &[]),
-        ("a class of the user", Live, |s| workflow(s, "custom.FedAvg", json!({})), "job-cleanup", &[]),
-        ("no configuration", Live, |s| config(s, Proc::ServerJob, json!(7)), "job-cleanup", &[]),
-        (
-            "a component of the user",
-            Live,
-            |s| {
+            ]),
+        (live(|s| workflow(s, "nvflare.x.PTFedAvg", json!({}))), "job-cleanup", &["Note"]),
+        (live(|s| workflow(s, "nvflare.x.Scaffold", json!({}))), "job-cleanup", &["Note"]),
+        (live(|s| workflow(s, "nvflare.x.Cyclic", json!({}))), "job-cleanup", &["Note"]),
+        (live(|s| workflow(s, "nvflare.x.FedAvgLR", json!({}))), "job-cleanup", &[]),
+        (live(|s| workflow(s, "nvflare.x.ScatterAndGatherScaffold", json!({}))), "job-cleanup", &[]),
+        (live(|s| workflow(s, "nvflare.x.ScatterAndGather", json!({}))), "job-cleanup", &[]),
+        (live(|s| workflow(s, "custom.FedAvg", json!({}))), "job-cleanup", &[]),
+        (live(|s| config(s, Proc::ServerJob, json!(7))), "job-cleanup", &[]),
+        (live(|s| {
                 let custom = json!([{"path": "nvflare.x.FedAvg", "args": {}}]);
                 config(s, Proc::ServerJob, json!({"workflows": [], "components": custom}));
-            },
-            "job-cleanup",
-            &[],
-        ),
-        (
-            "5 rounds",
-            Live,
-            |s| workflow(s, "nvflare.x.FedAvg", json!({"memory_gc_rounds": 5})),
-            "job-cleanup",
-            &["Ok: the job cleans up after 5 rounds", "set it to 1"],
-        ),
-        (
-            "1 round of an executor",
-            Live,
-            |s| {
+            }), "job-cleanup", &[]),
+        (live(|s| workflow(s, "nvflare.x.FedAvg", json!({"memory_gc_rounds": 5}))), "job-cleanup", &["Ok: the job cleans up after 5 rounds", "set it to 1"]),
+        (live(|s| {
                 let executor = json!({"path": "nvflare.x.ClientAPIExecutor", "args": {"memory_gc_rounds": 1}});
                 config(s, Proc::ClientJob, json!({"executors": [{"tasks": ["*"], "executor": executor}]}));
-            },
-            "job-cleanup",
-            &["Ok: the job cleans up after each round", "try 2, then 5"],
-        ),
-        (
-            "two workflows: the one that cleans up more often counts",
-            Live,
-            |s| {
+            }), "job-cleanup", &["Ok: the job cleans up after each round", "try 2, then 5"]),
+        (live(|s| {
                 let with = |rounds: u64| json!({"path": "a.A", "args": {"memory_gc_rounds": rounds}});
                 config(s, Proc::ServerJob, json!({"workflows": [with(0), with(5), with(7)]}));
-            },
-            "job-cleanup",
-            &["after 5 rounds"],
-        ),
-        (
-            "two workflows that never clean up",
-            Live,
-            |s| {
+            }), "job-cleanup", &["after 5 rounds"]),
+        (live(|s| {
                 let never = json!({"path": "a.A", "args": {"memory_gc_rounds": 0}});
                 config(s, Proc::ServerJob, json!({"workflows": [never, never]}));
-            },
-            "job-cleanup",
-            &["Note"],
-        ),
-        (
-            "a client's cleanups by a variable",
-            Live,
-            |s| {
+            }), "job-cleanup", &["Note"]),
+        (live(|s| {
                 config(s, Proc::ClientJob, json!({}));
                 library(s);
                 env(s, &["NVFLARE_CLIENT_MEMORY_GC_ROUNDS=3"]);
-            },
-            "job-cleanup",
-            &["Ok: the job cleans up after 3 rounds (NVFLARE_CLIENT_MEMORY_GC_ROUNDS)"],
-        ),
-        (
-            "the variable without the library",
-            Live,
-            |s| {
+            }), "job-cleanup", &["Ok: the job cleans up after 3 rounds (NVFLARE_CLIENT_MEMORY_GC_ROUNDS)"]),
+        (live(|s| {
                 config(s, Proc::ClientJob, json!({}));
                 env(s, &["NVFLARE_CLIENT_MEMORY_GC_ROUNDS=3"]);
-            },
-            "job-cleanup",
-            &[],
-        ),
-        (
-            "the variable on a server",
-            Live,
-            |s| {
+            }), "job-cleanup", &[]),
+        (live(|s| {
                 config(s, Proc::ServerJob, json!({}));
                 library(s);
                 env(s, &["NVFLARE_CLIENT_MEMORY_GC_ROUNDS=3"]);
-            },
-            "job-cleanup",
-            &[],
-        ),
-        (
-            "a kit in a container",
-            Live,
-            |s| s.deployment.kit_start = Some(KitStart { is_in_container: true, knows_foreground: true }),
-            "kit-foreground",
-            &["Note", "daemon_pid.fl", "KIT/startup --foreground"],
-        ),
-        (
-            "an older kit under systemd",
-            Live,
-            |s| s.deployment.kit_start = Some(KitStart { is_in_container: false, knows_foreground: false }),
-            "kit-foreground",
-            &["systemd sees no failure", "KIT/startup --once"],
-        ),
-        (
-            "a job without the library",
-            Live,
-            |s| s.deployment.jobs_without = vec![(7, Launcher::Slurm)],
-            "job-without-library",
-            &["Warning: this process has launched job process 7 without", "forward_env"],
-        ),
-        (
-            "two jobs without the library",
-            Live,
-            |s| s.deployment.jobs_without = vec![(7, Launcher::Docker), (8, Launcher::Docker)],
-            "job-without-library",
-            &["7 and 1 more without", "(container: image): NVFlare's Docker"],
-        ),
+            }), "job-cleanup", &[]),
+        (live(|s| s.deployment.kit_start = Some(KitStart { is_in_container: true, knows_foreground: true })), "kit-foreground", &["Note", "daemon_pid.fl", "KIT/startup --foreground"]),
+        (live(|s| s.deployment.kit_start = Some(KitStart { is_in_container: false, knows_foreground: false })), "kit-foreground", &["systemd sees no failure", "KIT/startup --once"]),
+        (live(|s| s.deployment.jobs_without = vec![(7, Launcher::Slurm)]), "job-without-library", &["Warning: this process has launched job process 7 without", "forward_env"]),
+        (live(|s| s.deployment.jobs_without = vec![(7, Launcher::Docker), (8, Launcher::Docker)]), "job-without-library", &["7 and 1 more without", "(container: image): NVFlare's Docker"]),
     ]);
 }
 
@@ -1038,235 +681,80 @@ fn rules_about_memory() {
         s.status.file_bytes = 540 * MB;
     }
     check(&[
-        (
-            "live memory",
-            Live,
-            |s| malloc(s, 170, 0, "off"),
-            "memory",
-            &[
+        (live(|s| malloc(s, 170, 0, "off")), "memory", &[
                 "Note: 200.0 MB are resident: 170.0 MB in use by the program through malloc, \
                  20.0 MB pages of files, 10.0 MB outside malloc -> ",
                 "`flarena who 42 --start`",
-            ],
-        ),
-        ("live memory, recorded", Live, |s| malloc(s, 170, 0, "on"), "memory", &["-> if it grows, `flarena who 42` names"]),
-        ("free memory", Live, |s| malloc(s, 5, 170, "off"), "memory", &["-> run `flarena trim 42`"]),
-        ("neither", Live, |s| malloc(s, 5, 0, "off"), "memory", &["175.0 MB outside malloc, 20.0 MB pages of files, 5.00 MB in use by the program through malloc -> \n"]),
-        ("more live memory than resident", Live, |s| malloc(s, 900, 90, "off"), "memory", &["180.0 MB in use"]),
-        (
-            "no answer",
-            Live,
-            |s| {
+            ]),
+        (live(|s| malloc(s, 170, 0, "on")), "memory", &["-> if it grows, `flarena who 42` names"]),
+        (live(|s| malloc(s, 5, 170, "off")), "memory", &["-> run `flarena trim 42`"]),
+        (live(|s| malloc(s, 5, 0, "off")), "memory", &["175.0 MB outside malloc, 20.0 MB pages of files, 5.00 MB in use by the program through malloc -> \n"]),
+        (live(|s| malloc(s, 900, 90, "off")), "memory", &["180.0 MB in use"]),
+        (live(|s| {
                 malloc(s, 0, 0, "off");
-                s.stats = Err(AskError::NoLibrary(42));
-            },
-            "memory",
-            &["200.0 MB are resident: 180.0 MB anonymous (malloc, stacks, direct mmap), 20.0 MB pages of files"],
-        ),
-        (
-            "much memory outside malloc",
-            Live,
-            |s| outside(s, 100, 30, 0),
-            "outside-malloc",
-            &["Note: at least 70.0 MB", "thread stacks, pymalloc, direct mmap", "-> if it grows", "\n    strace -f -k -e trace=mmap -p 42"],
-        ),
-        ("some memory outside malloc", Live, |s| outside(s, 60, 8, 8), "outside-malloc", &["direct mmap -> \n"]),
-        ("little memory outside malloc", Live, |s| outside(s, 60, 50, 0), "outside-malloc", &[]),
-        (
-            "pymalloc's arenas",
-            Live,
-            |s| outside(s, 100, 30, 50),
-            "outside-malloc",
-            &["nothing: 50.0 MB small Python objects, the rest are thread stacks, direct mmap"],
-        ),
-        (
-            "more arenas than the rest of anonymous memory",
-            Live,
-            |s| outside(s, 60, 42, 20),
-            "outside-malloc",
-            &["at least 20.0 MB of anonymous memory are outside malloc, where flarena returns nothing: 20.0 MB small Python"],
-        ),
-        (
-            "a JVM",
-            Live,
-            |s| {
+                s.stats = Some(Err(AskError::NoLibrary(42)));
+            }), "memory", &["200.0 MB are resident: 180.0 MB anonymous (malloc, stacks, direct mmap), 20.0 MB pages of files"]),
+        (live(|s| outside(s, 100, 30, 0)), "outside-malloc", &["Note: at least 70.0 MB", "pymalloc, thread stacks, direct mmap", "-> if it grows", "\n    strace -f -k -e trace=mmap -p 42"]),
+        (live(|s| outside(s, 60, 8, 8)), "outside-malloc", &["direct mmap -> \n"]),
+        (live(|s| outside(s, 60, 50, 0)), "outside-malloc", &[]),
+        (live(|s| outside(s, 100, 30, 50)), "outside-malloc", &["nothing: 50.0 MB small Python objects, the rest are thread stacks, direct mmap"]),
+        (live(|s| outside(s, 60, 42, 20)), "outside-malloc", &["at least 20.0 MB of anonymous memory are outside malloc, where flarena returns nothing: 20.0 MB small Python"]),
+        (live(|s| {
                 outside(s, 200, 30, 50);
                 map(s, "/jvm/libjvm.so", 1);
-            },
-            "outside-malloc",
-            &["the rest are a JVM, thread stacks", "direct mmap -> \n"],
-        ),
-        (
-            "a large file",
-            Live,
-            |s| {
+            }), "outside-malloc", &["the rest are a JVM, thread stacks", "direct mmap -> \n"]),
+        (live(|s| {
                 map(s, "/data/model.bin", 40);
                 s.status.file_bytes = 50 * MB;
-            },
-            "file-maps",
-            &["Note: 50.0 MB are pages of mapped files, 40.0 MB of /data/model.bin"],
-        ),
-        (
-            "a file whose pages were written",
-            Live,
-            |s| {
+            }), "file-maps", &["Note: 50.0 MB are pages of mapped files, 40.0 MB of /data/model.bin"]),
+        (live(|s| {
                 map(s, "/x/libtorch.so", 30);
                 s.maps[0].anon_bytes = 10 * MB;
                 s.status.file_bytes = 24 * MB;
-            },
-            "file-maps",
-            &["24.0 MB are pages of mapped files, 20.0 MB of /x/libtorch.so"],
-        ),
-        (
-            "a file that was mapped after the status",
-            Live,
-            |s| {
+            }), "file-maps", &["24.0 MB are pages of mapped files, 20.0 MB of /x/libtorch.so"]),
+        (live(|s| {
                 map(s, "/x/libtorch.so", 30);
                 s.status.file_bytes = 24 * MB;
-            },
-            "file-maps",
-            &["30.0 MB are pages of mapped files, 30.0 MB of /x/libtorch.so"],
-        ),
-        ("few pages of files", Live, |s| s.status.file_bytes = 3 * MB, "file-maps", &[]),
-        (
-            "files beside the driver of a GPU",
-            Live,
-            gpu,
-            "file-maps",
-            &["213.0 MB are pages of mapped files, 200.0 MB of /x/libtorch.so; the kernel drops"],
-        ),
-        (
-            "the driver of a GPU",
-            Live,
-            gpu,
-            "cuda",
-            &["327.0 MB are pages of the NVIDIA driver, 258.0 MB of them CUDA's managed memory; tensors on the GPU are not"],
-        ),
-        (
-            "pinned memory",
-            Live,
-            pinned,
-            "shared-memory",
-            &[
-                "600.0 MB are shared memory, 590.0 MB of /dev/zero; PyTorch has pinned 512.0 MB of it for a GPU, in use or cached",
-                "call flarena.trim()",
-            ],
-        ),
-        ("memory outside malloc beside pinned memory", Live, pinned, "outside-malloc", &["at least 40.0 MB of anonymous"]),
-        (
-            "pinned memory without an answer",
-            Live,
-            |s| {
+            }), "file-maps", &["30.0 MB are pages of mapped files, 30.0 MB of /x/libtorch.so"]),
+        (live(|s| s.status.file_bytes = 3 * MB), "file-maps", &[]),
+        (live(gpu), "file-maps", &["213.0 MB are pages of mapped files, 200.0 MB of /x/libtorch.so; the kernel drops"]),
+        (live(gpu), "cuda", &["327.0 MB are pages of the NVIDIA driver, 258.0 MB of them CUDA's managed memory; tensors on the GPU are not"]),
+        (live(pinned), "shared-memory", &[ "600.0 MB are shared memory, 590.0 MB of /dev/zero; PyTorch has pinned 512.0 MB of it for a GPU, in use or cached", "call flarena.trim()", ]),
+        (live(pinned), "outside-malloc", &["at least 40.0 MB of anonymous"]),
+        (live(|s| {
                 pinned(s);
-                map(s, "/dev/nvidiactl", 4);
-                s.stats = Err(AskError::NoLibrary(42));
-            },
-            "shared-memory",
-            &["590.0 MB of /dev/zero, which is how the NVIDIA driver maps pinned memory"],
-        ),
-        (
-            "shared memory",
-            Live,
-            |s| {
-                pinned(s);
-                s.stats = Err(AskError::NoLibrary(42));
-            },
-            "shared-memory",
-            &["590.0 MB of /dev/zero, such as tensors passed between processes"],
-        ),
-        (
-            "a cache of a GPU with much free memory",
-            Live,
-            |s| stats(s, json!({"gpu_reserved_bytes": 3072 * MB, "gpu_allocated_bytes": 1024 * MB})),
-            "gpu-cache",
-            &["Note", "3072.0 MB on the GPUs, 2048.0 MB of them in no tensor"],
-        ),
-        (
-            "a small cache of a GPU",
-            Live,
-            |s| stats(s, json!({"gpu_reserved_bytes": 300 * MB, "gpu_allocated_bytes": 200 * MB})),
-            "gpu-cache",
-            &[],
-        ),
-        (
-            "a cache of a GPU in use",
-            Live,
-            |s| stats(s, json!({"gpu_reserved_bytes": 9000 * MB, "gpu_allocated_bytes": 7000 * MB})),
-            "gpu-cache",
-            &[],
-        ),
-        ("Arrow", Live, |s| map(s, "/x/libarrow.so.2600", 1), "arrow-pool", &["Note", "start it with flarena run"]),
-        (
-            "Arrow on malloc",
-            Live,
-            |s| {
+                s.stats = Some(Err(AskError::NoLibrary(42)));
+            }), "shared-memory", &["590.0 MB of /dev/zero, such as tensors passed between processes, or memory pinned for a GPU"]),
+        (live(|s| stats(s, json!({"gpu_reserved_bytes": 3072 * MB, "gpu_allocated_bytes": 1024 * MB}))), "gpu-cache", &["Note", "3072.0 MB on the GPUs, 2048.0 MB of them in no tensor"]),
+        (live(|s| stats(s, json!({"gpu_reserved_bytes": 300 * MB, "gpu_allocated_bytes": 200 * MB}))), "gpu-cache", &[]),
+        (live(|s| stats(s, json!({"gpu_reserved_bytes": 9000 * MB, "gpu_allocated_bytes": 7000 * MB}))), "gpu-cache", &[]),
+        (live(|s| map(s, "/x/libarrow.so.2600", 1)), "arrow-pool", &["Note", "start it with flarena run"]),
+        (live(|s| {
                 map(s, "/x/libarrow.so.2600", 1);
                 env(s, &["ARROW_DEFAULT_MEMORY_POOL=system"]);
-            },
-            "arrow-pool",
-            &["Ok", "ARROW_DEFAULT_MEMORY_POOL=system -> \n"],
-        ),
-        (
-            "ONNX Runtime",
-            Live,
-            |s| {
-                map(s, "/x/libonnxruntime.so.1", 1);
-                stats(s, json!({"recycler": {"live_bytes": 120 * MB}}));
-            },
-            "onnx-arena",
-            &["Note", "(at most 120.0 MB, all live large blocks)", "enable_cpu_mem_arena"],
-        ),
-        (
-            "ONNX Runtime without an answer",
-            Live,
-            |s| map(s, "/x/onnxruntime_pybind11_state.cpython-311.so", 1),
-            "onnx-arena",
-            &["as live memory -> "],
-        ),
-        (
-            "a JVM and its heap",
-            Live,
-            |s| {
+            }), "arrow-pool", &["Ok", "ARROW_DEFAULT_MEMORY_POOL=system -> \n"]),
+        (live(|s| map(s, "/x/libonnxruntime.so.1", 1)), "onnx-arena", &["Note", "enable_cpu_mem_arena"]),
+        (live(|s| map(s, "/x/onnxruntime_pybind11_state.so", 1)), "onnx-arena", &["Note"]),
+        (live(|s| {
                 map(s, "/jvm/libjvm.so", 1);
                 s.java_heap = Some(JavaHeap { used: 200 * MB, committed: 300 * MB });
-            },
-            "java",
-            &["Note", "200.0 MB in use and 300.0 MB committed"],
-        ),
-        ("a JVM with an unknown heap", Live, |s| map(s, "/jvm/libjvm.so", 1), "java", &["the size of its heap is unknown"]),
-        (
-            "a mimalloc",
-            Live,
-            |s| s.program = "/usr/bin/python3.13t".into(),
-            "python-mimalloc",
-            &["Note", "its own mimalloc; it keeps free memory", "set MIMALLOC_PURGE_DELAY=0,"],
-        ),
-        (
-            "a mimalloc with a delay",
-            Live,
-            |s| {
+            }), "java", &["Note", "200.0 MB in use and 300.0 MB committed"]),
+        (live(|s| map(s, "/jvm/libjvm.so", 1)), "java", &["the size of its heap is unknown"]),
+        (live(|s| s.program = "/usr/bin/python3.13t".into()), "python-mimalloc", &["Note", "its own mimalloc; it keeps free memory", "set MIMALLOC_PURGE_DELAY=0,"]),
+        (live(|s| {
                 s.program = "/usr/bin/python3.13t".into();
                 env(s, &["MIMALLOC_PURGE_DELAY=-1"]);
-            },
-            "python-mimalloc",
-            &["Note", "with MIMALLOC_PURGE_DELAY=-1 it keeps", "set MIMALLOC_PURGE_DELAY=0,"],
-        ),
-        (
-            "a mimalloc without a delay",
-            Live,
-            |s| {
+            }), "python-mimalloc", &["Note", "with MIMALLOC_PURGE_DELAY=-1 it keeps", "set MIMALLOC_PURGE_DELAY=0,"]),
+        (live(|s| {
                 s.program = "/usr/bin/python3.13t".into();
                 env(s, &["MIMALLOC_PURGE_DELAY=0"]);
-            },
-            "python-mimalloc",
-            &["Ok", "MIMALLOC_PURGE_DELAY=0 -> \n"],
-        ),
+            }), "python-mimalloc", &["Ok", "MIMALLOC_PURGE_DELAY=0 -> \n"]),
     ]);
 }
 
 #[test]
 fn an_amount_is_a_number_of_its_finding() {
-    let mut process = subject(Live);
+    let mut process = live(|_| ());
     map(&mut process, "/jvm/libjvm.so", 1);
     let bytes = |process: &Subject| {
         let found = judge(process).into_iter().find(|found| found.id == "java");
@@ -1282,7 +770,10 @@ fn an_amount_is_a_number_of_its_finding() {
 
 #[test]
 fn each_rule_has_a_name_of_its_own() {
-    let mut ids: Vec<_> = RULES.iter().map(|rule| rule.id).collect();
+    let id = |rule: &Rule| match *rule {
+        Rule::One(id, ..) | Rule::Each(id, ..) => id,
+    };
+    let mut ids: Vec<_> = RULES.iter().map(id).collect();
     ids.sort_unstable();
     ids.dedup();
     assert_eq!(ids.len(), RULES.len());
