@@ -6,7 +6,7 @@
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use flarena_shared::kernel_path::file_name;
 use flarena_shared::role::{self, Proc};
@@ -228,7 +228,7 @@ fn kit_start(process: &Process, s: &Subject) -> Option<KitStart> {
     if is_in_foreground || !is_in_container && !is_of_systemd {
         return None;
     }
-    let text = fs::read_to_string(at(&shell, &arguments[script])).unwrap_or_default();
+    let text = fs::read_to_string(shell.resolve(&arguments[script])).unwrap_or_default();
     Some(KitStart {
         is_in_container,
         knows_foreground: text.contains("--foreground)"),
@@ -243,15 +243,7 @@ fn value_of<'a>(arguments: &'a [OsString], name: &str) -> Option<&'a OsString> {
 
 /// The folder of the site's kit and jobs, by the command line.
 fn workspace(process: &Process, arguments: &[OsString]) -> Option<PathBuf> {
-    Some(at(process, value_of(arguments, "-m")?))
-}
-
-/// A path of the process, relative to its working directory, as a path of this one.
-fn at(process: &Process, path: &OsString) -> PathBuf {
-    match path.to_str() {
-        Some(path) if path.starts_with('/') => process.inside(path),
-        _ => process.path("cwd").join(Path::new(path)),
-    }
+    Some(process.resolve(value_of(arguments, "-m")?))
 }
 
 #[cfg(test)]

@@ -122,8 +122,8 @@ pub fn shared(s: &Subject) -> Option<Finding> {
     let (all, largest) = pages_of_files(s, is_shared_memory);
     let size = s.status.shmem_bytes.max(all);
     let Some(pinned) = s.answer().and_then(Stats::pinned_shared_bytes) else {
-        let kind = "such as tensors passed between processes, or memory pinned for a GPU";
-        return sized(size, &format!("are shared memory{largest}, {kind}"));
+        let kind = "tensors passed between processes and memory pinned for a GPU are of this kind";
+        return sized(size, &format!("are shared memory{largest}; {kind}"));
     };
     let part = bytes(pinned);
     let kind = format!("PyTorch has pinned {part} of it for a GPU, in use or cached");

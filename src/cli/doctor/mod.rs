@@ -1,4 +1,7 @@
 //! `flarena doctor`: findings about this machine, a command or a live process, with remedies.
+//!
+//! A `Subject` is read once, the rules in the table below judge it, and `finding` prints what they found. The rules are
+//! pure: only `subject`, `bindings` and `jobs` read. A new rule is a function and a row.
 
 mod bindings;
 mod finding;

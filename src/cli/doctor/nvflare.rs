@@ -40,20 +40,26 @@ pub fn job_cleanup(s: &Subject) -> Option<Finding> {
     let side = s.proc?.role();
     let by_variable = rounds_by_variable(s).filter(|_| side == Role::Client);
     let by_variable = by_variable.map(|rounds| (CLEANUP_VARIABLE.to_owned(), rounds));
-    let (setting, rounds) = most_often(cleanups(config).chain(by_variable))?;
+    // The one that cleans up most often counts; 0 is never.
+    let settings = cleanups(config).chain(by_variable);
+    let (setting, rounds) = settings.min_by_key(|(_, rounds)| rounds.wrapping_sub(1))?;
     let side = side.name();
     Some(match rounds {
-        0 => Finding::note(format!(
-            "the job never cleans up here ({setting} is 0), so the garbage of a round adds to the peak of the next"
+        0 => {
+            let fact = format!("the job never cleans up here ({setting} is 0), so the garbage of a round adds to the peak of the next");
+            Finding::note(fact).remedy(format!(
+                "set it to 1 in the job's config_fed_{side}.json (some recipes have {side}_memory_gc_rounds for it); \
+                 if the peak stays flat, try 2, then 5"
+            ))
+        }
+        1 => Finding::ok(format!(
+            "the job cleans up after each round ({setting} is 1)"
         ))
-        .remedy(format!(
-            "set it to 1 in the job's config_fed_{side}.json (some recipes have {side}_memory_gc_rounds for it); \
-             if the peak stays flat, try 2, then 5"
-        )),
-        1 => Finding::ok(format!("the job cleans up after each round ({setting} is 1)"))
-            .remedy("if the peak stays flat, try 2, then 5: that costs less CPU time"),
-        _ => Finding::ok(format!("the job cleans up after {rounds} rounds ({setting})"))
-            .remedy("if the peak grows, set it to 1"),
+        .remedy("if the peak stays flat, try 2, then 5: that costs less CPU time"),
+        _ => Finding::ok(format!(
+            "the job cleans up after {rounds} rounds ({setting})"
+        ))
+        .remedy("if the peak grows, set it to 1"),
     })
 }
 
@@ -65,11 +71,6 @@ fn rounds_by_variable(s: &Subject) -> Option<u64> {
     let reported = s.reported("settings", CLEANUP_VARIABLE);
     let rounds = reported.unwrap_or_else(|| s.text(CLEANUP_VARIABLE));
     rounds.trim().parse().ok().filter(|&rounds| rounds > 0)
-}
-
-/// Of settings with a number of rounds, the one that cleans up most often; 0 is never.
-fn most_often(cleanups: impl Iterator<Item = (String, u64)>) -> Option<(String, u64)> {
-    cleanups.min_by_key(|(_, rounds)| rounds.wrapping_sub(1))
 }
 
 /// Classes of NVFlare 2.7.2 to 2.9.1 that clean up only if their argument `memory_gc_rounds` asks for it. Some have PT or

@@ -724,7 +724,7 @@ fn rules_about_memory() {
         (live(|s| {
                 pinned(s);
                 s.stats = Some(Err(AskError::NoLibrary(42)));
-            }), "shared-memory", &["590.0 MB of /dev/zero, such as tensors passed between processes, or memory pinned for a GPU"]),
+            }), "shared-memory", &["590.0 MB of /dev/zero; tensors passed between processes and memory pinned for a GPU are of this kind"]),
         (live(|s| stats(s, json!({"gpu_reserved_bytes": 3072 * MB, "gpu_allocated_bytes": 1024 * MB}))), "gpu-cache", &["Note", "3072.0 MB on the GPUs, 2048.0 MB of them in no tensor"]),
         (live(|s| stats(s, json!({"gpu_reserved_bytes": 300 * MB, "gpu_allocated_bytes": 200 * MB}))), "gpu-cache", &[]),
         (live(|s| stats(s, json!({"gpu_reserved_bytes": 9000 * MB, "gpu_allocated_bytes": 7000 * MB}))), "gpu-cache", &[]),
