@@ -259,7 +259,7 @@ settings! {
         default: "auto",
         accepts: "auto, off or 2M",
         good: ["auto", "off", "2M", "2m"], bad: ["64K", "4M", "always"],
-        doc: "huge pages for large blocks; auto: sizes below 2 MB that the system gives on request (see flarena doctor); 2M: also 2 MB",
+        doc: "huge pages for large blocks; auto: sizes below 2 MB that the system gives on request (see flarena doctor --all); 2M: also 2 MB",
     }
     Governor {
         name: "FLARENA_GOVERNOR",

@@ -10,5 +10,5 @@ mod stats;
 
 pub use ask::{ask, ask_when_open, is_small, AskError, STATS_TIMEOUT};
 pub use client::Request;
-pub use discover::{listening, with_library};
+pub use discover::{has_library, listening, with_library};
 pub use stats::Stats;

@@ -18,46 +18,38 @@ pub struct Bindings {
     pub definers: Vec<String>,
     /// Files that export a jemalloc's `mallctl`, and its name, which may have a prefix.
     pub jemallocs: Vec<(String, String)>,
-    /// Caller and server, by path.
+    /// Caller and server, by path. Empty if the memory of the process is not readable.
     pub calls: Vec<(String, String)>,
-    /// False if the memory of the process is not readable; then `calls` is empty.
-    pub is_proven: bool,
 }
 
 impl Bindings {
     pub fn of(process: &Process, maps: &[Mapping]) -> Self {
         let memory = File::open(process.path("mem")).ok();
-        let mut found = Self {
-            is_proven: memory.is_some(),
-            ..Self::default()
-        };
+        let mut found = Self::default();
         for image in images(maps) {
             let Ok(Some(malloc)) = Malloc::read(&place(process, image)) else {
                 continue;
             };
+            let path = || image.path().to_owned();
             if malloc.is_defined {
-                found.definers.push(image.path().to_owned());
+                found.definers.push(path());
             }
             if let Some(name) = malloc.mallctl {
-                found.jemallocs.push((image.path().to_owned(), name));
+                found.jemallocs.push((path(), name));
             }
-            let Some(memory) = &memory else { continue };
             let bias = image.start.wrapping_sub(malloc.first_address);
-            let servers: BTreeSet<&str> = malloc
-                .slots
-                .iter()
-                .filter_map(|slot| read_pointer(memory, bias.wrapping_add(*slot)))
+            let slots = malloc.slots.iter();
+            let servers: BTreeSet<&str> = slots
+                .filter_map(|slot| read_pointer(memory.as_ref()?, bias.wrapping_add(*slot)))
                 .filter_map(|target| maps.iter().find(|map| map.contains(target)))
                 .map(Mapping::path)
                 .collect();
-            found.calls.extend(
-                servers
-                    .iter()
-                    .map(|s| (image.path().to_owned(), (*s).to_owned())),
-            );
+            let calls = servers
+                .into_iter()
+                .map(|server| (path(), server.to_owned()));
+            found.calls.extend(calls);
         }
         found.remove_indirect_calls();
-        found.is_proven &= !found.calls.is_empty();
         found
     }
 
@@ -74,46 +66,37 @@ impl Bindings {
         for (_, server) in &self.calls {
             *counts.entry(server).or_default() += 1;
         }
-        counts
-            .into_iter()
-            .max_by_key(|(_, count)| *count)
-            .map(|(server, _)| server)
+        let (server, _) = counts.into_iter().max_by_key(|(_, count)| *count)?;
+        Some(server)
     }
 
     /// The calls to another file: bound by RTLD_DEEPBIND, or to the caller's own malloc.
     pub fn strays(&self) -> Vec<&(String, String)> {
-        let Some(common) = self.server() else {
-            return Vec::new();
-        };
-        self.calls
-            .iter()
-            .filter(|(_, server)| server != common)
-            .collect()
+        let common = self.server().unwrap_or_default();
+        let calls = self.calls.iter();
+        calls.filter(|(_, server)| server != common).collect()
     }
 
     /// Files that define `malloc`, without the C library and the loader, which always do.
     pub fn other_definers(&self) -> impl Iterator<Item = &str> {
-        self.definers
-            .iter()
-            .map(String::as_str)
-            .filter(|path| !file_name(path).starts_with("libc.so"))
+        let paths = self.definers.iter().map(String::as_str);
+        paths.filter(|path| !file_name(path).starts_with("libc.so"))
     }
 }
 
 /// The first mapping of each program and library. The loader is excluded, because it calls a malloc
 /// inside itself until the program's malloc is loaded.
 fn images(maps: &[Mapping]) -> impl Iterator<Item = &Mapping> {
-    let executable: BTreeSet<&str> = maps
-        .iter()
-        .filter(|map| map.is_executable && map.is_file())
-        .map(Mapping::path)
-        .collect();
+    let code = maps.iter().filter(|map| map.is_executable);
+    let programs: BTreeSet<&str> = code.map(Mapping::path).collect();
     let is_loader = |map: &Mapping| {
-        let name = map.file_name();
-        name.starts_with("ld-") || name.starts_with("ld.so") || name.starts_with("ld64")
+        let starts = ["ld-", "ld.so", "ld64"];
+        starts
+            .iter()
+            .any(|start| map.file_name().starts_with(start))
     };
     maps.iter().filter(move |map| {
-        map.offset == 0 && map.is_file() && executable.contains(map.path()) && !is_loader(map)
+        map.offset == 0 && map.is_file() && programs.contains(map.path()) && !is_loader(map)
     })
 }
 
@@ -139,7 +122,6 @@ mod tests {
     fn in_this_process_the_c_library_serves_malloc() {
         let own = Process::find(std::process::id() as i32).unwrap();
         let bindings = Bindings::of(&own, &own.maps().unwrap());
-        assert!(bindings.is_proven);
         assert_eq!(bindings.server().map(file_name), Some("libc.so.6"));
         assert_eq!(
             bindings.other_definers().count(),

@@ -1,27 +1,160 @@
-//! NVFlare's job processes without the library, while the process that launched them has it.
+//! Reads how NVFlare started a process and its jobs: the launcher, the parent, the kit, the job's configuration.
 //!
 //! A job inherits the environment of its parent only from the process launcher. In a container, a pod or a Slurm
 //! allocation it gets another one.
 
 use std::ffi::OsString;
+use std::fs;
 use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
 
+use flarena_shared::kernel_path::file_name;
 use flarena_shared::role::{self, Proc};
+use serde_json::Value;
 
-use super::finding::Finding;
-use super::nvflare::workspace;
-use super::python::is_python;
-use super::subject::{surroundings, Subject};
-use crate::library::search::FILE_NAME;
+use super::subject::{is_python, surroundings, Subject};
+use crate::control::has_library;
 use crate::proc::Process;
+
+/// NVFlare's processes and files around a process.
+#[derive(Debug, Default)]
+pub struct Deployment {
+    /// For a job without the library: the parent that has it, and how that one or another launched the job.
+    pub launch: Option<(Option<i32>, Launcher)>,
+    /// For a process with the library: the jobs that it has launched and that run without.
+    pub jobs_without: Vec<(i32, Launcher)>,
+    /// The configuration of a job, for its side.
+    pub job_config: Option<Value>,
+    pub kit_start: Option<KitStart>,
+}
 
 /// How a job was launched, as far as the job shows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Launcher {
+pub enum Launcher {
     Process,
     Docker,
     Kubernetes,
     Slurm,
+}
+
+/// A kit whose `sub_start.sh` restarts it, although a container or systemd does that.
+#[derive(Debug)]
+pub struct KitStart {
+    pub is_in_container: bool,
+    /// The kit's script has the option `--foreground`, which NVFlare 2.9.1 added.
+    pub knows_foreground: bool,
+}
+
+impl Deployment {
+    pub fn of(process: &Process, s: &Subject) -> Self {
+        let mut found = Self {
+            job_config: job_config(process, s),
+            kit_start: kit_start(process, s),
+            ..Self::default()
+        };
+        let Some(own) = Member::identify(process.clone()) else {
+            return found;
+        };
+        let members = Process::all().into_iter().filter_map(Member::identify);
+        let members: Vec<Member> = members.collect();
+        if s.mapped_library().is_none() {
+            found.launch = own.launch(&members);
+            return found;
+        }
+        for job in members.iter().filter(|job| own.launches(job)) {
+            if let Some((parent, launcher)) = job.parent(&members)
+                && parent.process.pid == process.pid
+                && matches!(has_library(&job.process), Ok(false))
+            {
+                found.jobs_without.push((job.process.pid, launcher));
+            }
+        }
+        found
+    }
+}
+
+/// A process of NVFlare, by its command line and environment.
+struct Member {
+    process: Process,
+    proc: Proc,
+    site: Option<Vec<u8>>,
+    launcher: Launcher,
+    /// The `startup` folder of the site's kit, as device and inode. A host may have several federations with sites of the
+    /// same name. The launchers of Docker and Slurm show the folder to the job; that of Kubernetes copies it.
+    kit: Option<(u64, u64)>,
+}
+
+impl Member {
+    fn identify(process: Process) -> Option<Self> {
+        let program = fs::read_link(process.path("exe")).ok()?;
+        if !is_python(&program.to_string_lossy()) {
+            return None; // a shell or srun with the job's command line
+        }
+        let arguments = process.arguments().ok()?;
+        let environment = process.environment().unwrap_or_default();
+        let words = arguments.iter().map(|word| word.as_encoded_bytes());
+        let identity = role::identify(words, surroundings(|name| environment.get(name)));
+        let has = |name: &str| environment.get(name).is_some();
+        let startup = workspace(&process, &arguments).map(|folder| folder.join("startup"));
+        let startup = startup.and_then(|startup| fs::metadata(startup).ok());
+        Some(Self {
+            proc: identity.proc?,
+            site: identity.site.map(<[u8]>::to_vec),
+            launcher: Launcher::of(has, is_in_container(&process)),
+            kit: startup.map(|startup| (startup.dev(), startup.ino())),
+            process,
+        })
+    }
+
+    fn launches(&self, job: &Member) -> bool {
+        matches!(
+            (self.proc, job.proc),
+            (Proc::ServerParent, Proc::ServerJob)
+                | (Proc::ClientParent | Proc::Simulator, Proc::ClientJob)
+                | (Proc::ClientJob, Proc::Trainer)
+        )
+    }
+
+    /// For a job without the library. Its parent has it, or its launcher passes no preload on.
+    fn launch(&self, members: &[Member]) -> Option<(Option<i32>, Launcher)> {
+        let is_job = matches!(self.proc, Proc::ServerJob | Proc::ClientJob | Proc::Trainer);
+        if let Some((parent, launcher)) = self.parent(members) {
+            let has_library = has_library(&parent.process).ok()?;
+            return has_library.then_some((Some(parent.process.pid), launcher));
+        }
+        (is_job && self.launcher != Launcher::Process).then_some((None, self.launcher))
+    }
+
+    /// The process that launched this job, and how. Only a job in a container, a pod or an allocation may have one that is
+    /// not its ancestor. `None` if several may be it.
+    fn parent<'a>(&self, members: &'a [Member]) -> Option<(&'a Member, Launcher)> {
+        let launchers = members.iter().filter(|parent| parent.launches(self));
+        let above = |process: &Process| Process::find(process.stat().ok()?.parent).ok();
+        let mut ancestors = std::iter::successors(above(&self.process), above);
+        let of = |process: Process| {
+            let mut launchers = launchers.clone();
+            launchers.find(|parent| parent.process.pid == process.pid)
+        };
+        if let Some(parent) = ancestors.find_map(of) {
+            // A scheduler on this machine may be a descendant; a container's variables are inherited.
+            let is_slurm = self.launcher == Launcher::Slurm;
+            let launcher = if is_slurm {
+                Launcher::Slurm
+            } else {
+                Launcher::Process
+            };
+            return Some((parent, launcher));
+        }
+        if self.launcher == Launcher::Process || self.proc == Proc::Trainer {
+            return None;
+        }
+        let kit = self.kit.filter(|_| self.launcher != Launcher::Kubernetes);
+        let mut others = launchers
+            .filter(|parent| parent.proc == Proc::ServerParent || parent.site == self.site)
+            .filter(|parent| kit.is_none() || kit == parent.kit);
+        let parent = others.next().filter(|_| others.next().is_none())?;
+        Some((parent, self.launcher))
+    }
 }
 
 impl Launcher {
@@ -38,7 +171,8 @@ impl Launcher {
         }
     }
 
-    fn remedy(self) -> &'static str {
+    /// The way in which the job gets the library.
+    pub fn remedy(self) -> &'static str {
         match self {
             Self::Process => {
                 "let the program between the two (sudo, env -i, a script) keep LD_PRELOAD, PYTHONPATH and the settings"
@@ -59,127 +193,57 @@ impl Launcher {
     }
 }
 
-/// A process of NVFlare, by its command line and environment.
-struct Identified {
-    proc: Proc,
-    site: Option<Vec<u8>>,
-    launcher: Launcher,
+fn is_in_container(process: &Process) -> bool {
+    let marks = ["/.dockerenv", "/run/.containerenv"];
+    marks.iter().any(|mark| process.inside(mark).exists())
 }
 
-fn identify(process: &Process) -> Option<Identified> {
-    let program = std::fs::read_link(process.path("exe")).ok()?;
-    if !is_python(&program.to_string_lossy()) {
-        return None; // a shell or srun with the job's command line
+fn job_config(process: &Process, s: &Subject) -> Option<Value> {
+    let is_job = matches!(s.proc?, Proc::ServerJob | Proc::ClientJob);
+    let job = value_of(&s.arguments, "-n").filter(|_| is_job)?;
+    let folder = workspace(process, &s.arguments)?.join(job);
+    let file = format!("config/config_fed_{}.json", s.proc?.role().name());
+    let mut apps = fs::read_dir(folder).ok()?.flatten();
+    let config = apps.find_map(|app| {
+        let is_app = app.file_name().to_string_lossy().starts_with("app_");
+        fs::read(is_app.then(|| app.path().join(&file))?).ok()
+    })?;
+    serde_json::from_slice(&config).ok()
+}
+
+/// `None` if it was started with `--foreground`, or if neither a container nor systemd restarts it.
+fn kit_start(process: &Process, s: &Subject) -> Option<KitStart> {
+    if !matches!(s.proc?, Proc::ServerParent | Proc::ClientParent) {
+        return None;
     }
-    let arguments = process.arguments().ok()?;
-    let environment = process.environment().ok();
-    let get = |name: &str| -> Option<OsString> { environment.as_ref()?.get(name) };
-    let words = arguments.iter().map(|word| word.as_encoded_bytes());
-    let identity = role::identify(words, surroundings(get));
-    let marks = ["/.dockerenv", "/run/.containerenv"];
-    let is_in_container = marks.iter().any(|mark| process.inside(mark).exists());
-    Some(Identified {
-        proc: identity.proc?,
-        site: identity.site.map(<[u8]>::to_vec),
-        launcher: Launcher::of(|name| get(name).is_some(), is_in_container),
+    let shell = Process::find(process.stat().ok()?.parent).ok()?;
+    let arguments = shell.arguments().ok()?;
+    let is_script = |word: &OsString| file_name(&word.to_string_lossy()) == "sub_start.sh";
+    let script = arguments.iter().position(is_script)?;
+    let is_in_container = is_in_container(&shell);
+    let is_of_systemd = s.text("SYSTEMD_EXEC_PID") == shell.pid.to_string();
+    let is_in_foreground = arguments[script..]
+        .iter()
+        .any(|word| word == "--foreground");
+    if is_in_foreground || !is_in_container && !is_of_systemd {
+        return None;
+    }
+    let text = fs::read_to_string(shell.resolve(&arguments[script])).unwrap_or_default();
+    Some(KitStart {
+        is_in_container,
+        knows_foreground: text.contains("--foreground)"),
     })
 }
 
-fn launches(parent: Proc, job: Proc) -> bool {
-    matches!(
-        (parent, job),
-        (Proc::ServerParent, Proc::ServerJob)
-            | (Proc::ClientParent | Proc::Simulator, Proc::ClientJob)
-            | (Proc::ClientJob, Proc::Trainer)
-    )
+/// The value of the last option with this name. Python's own `-m` comes first.
+fn value_of<'a>(arguments: &'a [OsString], name: &str) -> Option<&'a OsString> {
+    let at = arguments.iter().rposition(|word| word == name)?;
+    arguments.get(at + 1)
 }
 
-/// The `startup` folder of the site's kit, as device and inode. A host may have several federations with sites of the same
-/// name. The launchers of Docker and Slurm show the folder to the job; that of Kubernetes copies it.
-fn kit(process: &Process) -> Option<(u64, u64)> {
-    let workspace = workspace(process, &process.arguments().ok()?)?;
-    let startup = std::fs::metadata(workspace.join("startup")).ok()?;
-    Some((startup.dev(), startup.ino()))
-}
-
-/// The process that launched a job, and how. Only a job in a container, a pod or an allocation may have one that is not
-/// its ancestor. `None` if several may be it.
-fn parent_of(process: &Process, job: &Identified) -> Option<(Process, Launcher)> {
-    let launches_it = |process: &Process| {
-        let parent = identify(process)?;
-        let is_its_site = parent.proc == Proc::ServerParent || parent.site == job.site;
-        launches(parent.proc, job.proc).then_some(is_its_site)
-    };
-    let above = |process: &Process| Process::find(process.stat().ok()?.parent).ok();
-    let mut ancestors = std::iter::successors(above(process), above);
-    if let Some(parent) = ancestors.find(|process| launches_it(process).is_some()) {
-        // A scheduler on this machine may be a descendant; a container's variables are inherited.
-        let launcher = match job.launcher {
-            Launcher::Slurm => Launcher::Slurm,
-            _ => Launcher::Process,
-        };
-        return Some((parent, launcher));
-    }
-    if job.launcher == Launcher::Process || job.proc == Proc::Trainer {
-        return None;
-    }
-    let own = kit(process).filter(|_| job.launcher != Launcher::Kubernetes);
-    let mut others = Vec::new();
-    for parent in Process::all() {
-        match (own, kit(&parent)) {
-            _ if launches_it(&parent) != Some(true) => {}
-            (Some(own), Some(its)) if own == its => return Some((parent, job.launcher)),
-            (Some(_), Some(_)) => {}
-            (None, _) | (_, None) => others.push(parent),
-        }
-    }
-    let parent = others.pop().filter(|_| others.is_empty())?;
-    Some((parent, job.launcher))
-}
-
-/// `None` if the mappings are not readable.
-fn has_library(process: &Process) -> Option<bool> {
-    let maps = process.maps().ok()?;
-    Some(maps.iter().any(|map| map.file_name() == FILE_NAME))
-}
-
-/// For a process without the library: it is a job and its parent has the library, or its launcher passes no preload on.
-pub fn without_library(subject: &Subject) -> Option<Finding> {
-    let job = identify(&subject.process)?;
-    let is_job = [Proc::ServerJob, Proc::ClientJob, Proc::Trainer].contains(&job.proc);
-    match parent_of(&subject.process, &job) {
-        Some((parent, launcher)) if has_library(&parent) == Some(true) => {
-            let fact = format!(
-                "libflarena.so is not loaded, but process {}, which launched this job, has it",
-                parent.pid
-            );
-            Some(Finding::warning("library", fact).remedy(launcher.remedy()))
-        }
-        None if is_job && job.launcher != Launcher::Process => {
-            let fact = "libflarena.so is not loaded";
-            Some(Finding::note("library", fact).remedy(job.launcher.remedy()))
-        }
-        _ => None,
-    }
-}
-
-/// For a process with the library: jobs that it has launched and that run without.
-pub fn left_behind(subject: &Subject) -> Option<Finding> {
-    subject.library()?;
-    let own = identify(&subject.process)?.proc;
-    let mut jobs = Process::all().into_iter().filter_map(|process| {
-        let job = identify(&process).filter(|job| launches(own, job.proc))?;
-        let (parent, launcher) = parent_of(&process, &job)?;
-        let is_left = parent.pid == subject.process.pid && has_library(&process) == Some(false);
-        is_left.then_some((process.pid, launcher))
-    });
-    let (pid, launcher) = jobs.next()?;
-    let more = match jobs.count() {
-        0 => String::new(),
-        count => format!(" and {count} more"),
-    };
-    let fact = format!("this process has launched job process {pid}{more} without libflarena.so");
-    Some(Finding::warning("job-without-library", fact).remedy(launcher.remedy()))
+/// The folder of the site's kit and jobs, by the command line.
+fn workspace(process: &Process, arguments: &[OsString]) -> Option<PathBuf> {
+    Some(process.resolve(value_of(arguments, "-m")?))
 }
 
 #[cfg(test)]
@@ -188,17 +252,29 @@ mod tests {
 
     #[test]
     fn the_launcher_is_recognised_by_the_environment_of_the_job() {
-        let of = |name: &'static str, is_in_container| {
-            Launcher::of(|asked| asked == name, is_in_container)
-        };
-        assert_eq!(of("NVFLARE_SLURM_CHILD_PROCESS", true), Launcher::Slurm);
-        assert_eq!(of("KUBERNETES_SERVICE_HOST", true), Launcher::Kubernetes);
-        assert_eq!(of("", true), Launcher::Docker);
-        assert_eq!(of("", false), Launcher::Process);
+        for (name, is_in_container, expected) in [
+            ("NVFLARE_SLURM_CHILD_PROCESS", true, Launcher::Slurm),
+            ("KUBERNETES_SERVICE_HOST", true, Launcher::Kubernetes),
+            ("", true, Launcher::Docker),
+            ("", false, Launcher::Process),
+        ] {
+            let found = Launcher::of(|asked| asked == name, is_in_container);
+            assert_eq!(found, expected);
+        }
     }
 
     #[test]
     fn a_parent_launches_the_jobs_of_its_side_and_a_job_its_trainers() {
+        let launches = |parent, job| {
+            let [parent, job] = [parent, job].map(|proc| Member {
+                process: Process::find(1).unwrap(),
+                proc,
+                site: None,
+                launcher: Launcher::Process,
+                kit: None,
+            });
+            parent.launches(&job)
+        };
         assert!(launches(Proc::ServerParent, Proc::ServerJob));
         assert!(launches(Proc::ClientParent, Proc::ClientJob));
         assert!(launches(Proc::ClientJob, Proc::Trainer));

@@ -1,36 +1,32 @@
 //! `flarena doctor`: findings about this machine, a command or a live process, with remedies.
+//!
+//! A `Subject` is read once, the rules in the table below judge it, and `finding` prints what they found. The rules are
+//! pure: only `subject`, `bindings` and `jobs` read. A new rule is a function and a row.
 
-mod allocator;
 mod bindings;
-mod command;
-mod environment;
 mod finding;
-mod huge_pages;
 mod jobs;
-mod limits;
+mod machine;
+mod memory;
 mod nvflare;
-mod outside_malloc;
-mod pools;
-mod python;
+mod program;
 mod subject;
-mod system;
-mod temporary;
+#[cfg(test)]
+mod tests;
 
+use std::env::consts::ARCH;
 use std::ffi::OsString;
-use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
+use anyhow::{bail, Context};
 use clap::ValueHint;
-use flarena_shared::role::{self, Surroundings};
-use serde_json::{json, Value};
+use serde_json::json;
 
-use crate::library::{self, Library, Unusable};
-use crate::proc::{parse_pid, Cgroup, Process};
+use crate::proc::parse_pid;
 use crate::{exit, output};
 use finding::{Finding, Level};
-use subject::Subject;
-use system::System;
+use subject::{Kind, Subject};
+use Rule::{Each, One};
 
 /// Check whether flarena works here, find mistakes in the settings, and name remedies
 ///
@@ -62,129 +58,114 @@ pub struct Args {
 }
 
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let system = System::read();
-    let (subject, findings) = match args.pid {
-        Some(pid) => examine_process(pid, system)?,
-        None => examine_machine(&args.command, &system),
+    let subject = match args.pid {
+        Some(pid) => match Subject::live(pid)? {
+            subject if subject.status.is_zombie => {
+                bail!("process {pid} has ended (zombie): its parent has not waited for it yet")
+            }
+            subject if subject.maps.is_empty() && subject.arguments.is_empty() => {
+                bail!("process {pid} is a kernel thread")
+            }
+            subject => subject,
+        },
+        None => Subject::here(args.command).context("/proc is not readable")?,
     };
+    let findings = judge(&subject);
     if args.json {
-        output::print_json(&json!({ "subject": subject, "findings": findings }))?;
+        let about = match subject.kind {
+            Kind::Machine => json!({ "machine": ARCH }),
+            Kind::Command => json!({ "command": subject.arguments[0].to_string_lossy() }),
+            Kind::Process => json!({
+                "pid": args.pid,
+                "comm": output::plain(&subject.comm),
+                "rss_bytes": subject.status.rss_bytes,
+            }),
+        };
+        output::print_json(&json!({ "subject": about, "findings": findings }))?;
     } else {
         let width = output::terminal_width().map(usize::from);
         output::print(&finding::render(&findings, width, args.all))?;
     }
-    let is_bad = findings
-        .iter()
-        .any(|finding| finding.level >= Level::Warning);
-    Ok(if is_bad {
-        ExitCode::from(exit::PROBLEM)
-    } else {
-        ExitCode::SUCCESS
+    Ok(match findings.iter().map(|finding| finding.level).max() {
+        Some(Level::Warning | Level::Error) => ExitCode::from(exit::PROBLEM),
+        Some(Level::Ok | Level::Note) | None => ExitCode::SUCCESS,
     })
 }
 
-fn examine_machine(command: &[OsString], system: &System) -> (Value, Vec<Finding>) {
-    let get = |name: &str| std::env::var_os(name);
-    let library = library::find();
-    let mut findings = system.findings();
-    if command.is_empty() {
-        findings.extend(huge_pages::finding(&huge_pages::read()));
-    }
-    findings.push(judge_library(&library));
-    let own = Process::find(std::process::id() as i32).ok();
-    let cgroup = own.as_ref().and_then(Cgroup::of);
-    findings.extend(limits::cgroup_findings(cgroup.as_ref(), system));
-    findings.extend(environment::findings(&get, &|path| PathBuf::from(path)));
-    let names = std::env::vars_os().map(|(name, _)| name);
-    findings.extend(environment::unknown_settings(names));
-    let is_nvflare = role::identify(
-        command.iter().map(|word| word.as_bytes()),
-        Surroundings::default(),
-    )
-    .role()
-    .is_some();
-    findings.extend(temporary::finding(
-        &get,
-        &|path| PathBuf::from(path),
-        is_nvflare,
-    ));
-    if command.is_empty() {
-        return (json!({ "machine": system.machine }), findings);
-    }
-    findings.extend(command::findings(command, library.as_ref().ok()));
-    (json!({ "command": command[0].to_string_lossy() }), findings)
+type Name = &'static str;
+type Kinds = &'static [Kind];
+
+/// A rule judges what the subject has read: the name of its findings, the subjects that it is for, and when it finds
+/// something, with its level, sentence and remedy.
+enum Rule {
+    One(Name, Kinds, fn(&Subject) -> Option<Finding>),
+    Each(Name, Kinds, fn(&Subject) -> Vec<Finding>),
 }
 
-fn judge_library(library: &Result<Library, Unusable>) -> Finding {
-    match library {
-        Ok(library) => {
-            let (path, version) = (library.path.display(), output::plain(&library.version));
-            let fact = format!("{path} {version} loads here");
-            if library.hooks.is_some() {
-                return Finding::ok("loadable", fact);
-            }
-            let fact = fact + ", but without its Python hooks: no stage of NVFlare is marked";
-            Finding::note("loadable", fact).remedy("install the whole package (pip or Debian)")
-        }
-        Err(unusable) => {
-            let repair = match (&unusable.path, std::env::var_os("FLARENA_LIB")) {
-                (Some(_), Some(_)) => "correct FLARENA_LIB, or unset it",
-                (Some(_), None) => "correct the file, or install flarena again",
-                (None, _) => "install flarena here",
-            };
-            let remedy = format!("{repair}; until then jobs start with the system's malloc");
-            Finding::error("loadable", output::plain(&unusable.to_string())).remedy(remedy)
-        }
-    }
-}
+const MACHINE: Kinds = &[Kind::Machine];
+const COMMAND: Kinds = &[Kind::Command];
+const HERE: Kinds = &[Kind::Machine, Kind::Command];
+const PROCESS: Kinds = &[Kind::Process];
+const PROGRAM: Kinds = &[Kind::Command, Kind::Process];
+const ALL: Kinds = &[Kind::Machine, Kind::Command, Kind::Process];
 
-/// The rules about a live process.
-const RULES: &[fn(&Subject) -> Option<Finding>] = &[
-    nvflare::kit_arenas,
-    nvflare::server_arenas,
-    nvflare::job_cleanup,
-    nvflare::kit_start,
-    jobs::left_behind,
-    environment::unreadable,
-    temporary::of_process,
-    limits::swap,
-    system::always_huge,
-    outside_malloc::memory,
-    outside_malloc::outside_malloc,
-    outside_malloc::arrow,
-    outside_malloc::files,
-    outside_malloc::shared,
-    outside_malloc::devices,
-    outside_malloc::bundled_mimalloc,
-    pools::onnx_runtime,
-    pools::java,
-    pools::gpu_cache,
-    python::hooks,
-    python::garbage,
-    python::pymalloc,
+/// Among findings of a level, those of the first rule come first.
+const RULES: &[Rule] = &[
+    One("platform", HERE, machine::platform),
+    One("thp-always", HERE, machine::always_huge),
+    One("huge-pages", MACHINE, machine::huge_pages),
+    One("loadable", HERE, machine::loadable),
+    One("library", PROCESS, program::library),
+    One("owner", PROCESS, program::owner),
+    One("deepbind", PROCESS, program::deep_bound),
+    One("channel", PROCESS, program::channel),
+    One("allocator", PROCESS, program::allocator),
+    One("no-decay", PROCESS, program::no_decay),
+    One("unmap-hooks", PROCESS, program::unmap_hooks),
+    Each("library-jemalloc", PROCESS, program::other_jemallocs),
+    One("cgroup", ALL, machine::cgroup),
+    One("swap", PROCESS, machine::swap),
+    Each("bad-setting", ALL, program::bad_settings),
+    Each("unknown-setting", ALL, program::unknown_settings),
+    Each("no-effect", ALL, program::no_effect),
+    Each("malloc-conf", ALL, program::malloc_conf_faults),
+    One("hugetlb", ALL, program::hugetlb),
+    Each("preload-missing", ALL, program::missing_preloads),
+    One("tmpfs", ALL, machine::temporary),
+    One("program", COMMAND, program::program),
+    One("python-isolated", PROGRAM, program::isolated_python),
+    One("uncounted-garbage", PROGRAM, program::uncounted_garbage),
+    One("pymalloc", PROGRAM, program::pymalloc),
+    One("python-mimalloc", PROGRAM, program::python_mimalloc),
+    One("kit-arenas", PROCESS, nvflare::kit_arenas),
+    One("server-arenas", PROCESS, nvflare::server_arenas),
+    One("job-cleanup", PROCESS, nvflare::job_cleanup),
+    One("kit-foreground", PROCESS, nvflare::kit_start),
+    One("job-without-library", PROCESS, nvflare::left_jobs),
+    One("memory", PROCESS, memory::memory),
+    One("outside-malloc", PROCESS, memory::outside_malloc),
+    One("arrow-pool", PROCESS, memory::arrow),
+    One("file-maps", PROCESS, memory::files),
+    One("shared-memory", PROCESS, memory::shared),
+    One("cuda", PROCESS, memory::gpu_driver),
+    One("torch-mimalloc", PROCESS, memory::torch_mimalloc),
+    One("onnx-arena", PROCESS, memory::onnx_arena),
+    One("java", PROCESS, memory::java),
+    One("gpu-cache", PROCESS, memory::gpu_cache),
 ];
 
-/// Rules that may find several things, such as bad settings.
-const LISTS: &[fn(&Subject) -> Vec<Finding>] = &[
-    allocator::findings,
-    environment::of_process,
-    limits::of_process,
-    pools::jemallocs,
-];
-
-fn examine_process(pid: i32, system: System) -> anyhow::Result<(Value, Vec<Finding>)> {
-    let subject = Subject::read(pid, system)?;
-    if subject.status.is_zombie {
-        anyhow::bail!("process {pid} has ended (zombie): its parent has not waited for it yet");
+fn judge(subject: &Subject) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for rule in RULES {
+        let (One(id, kinds, _) | Each(id, kinds, _)) = *rule;
+        if !kinds.contains(&subject.kind) {
+            continue;
+        }
+        let found = match rule {
+            One(.., find) => find(subject).into_iter().collect(),
+            Each(.., find) => find(subject),
+        };
+        findings.extend(found.into_iter().map(|finding| Finding { id, ..finding }));
     }
-    if subject.maps.is_empty() && subject.arguments.is_empty() {
-        anyhow::bail!("process {pid} is a kernel thread");
-    }
-    let mut findings: Vec<Finding> = LISTS.iter().flat_map(|list| list(&subject)).collect();
-    findings.extend(RULES.iter().filter_map(|rule| rule(&subject)));
-    let comm = output::plain(&subject.comm);
-    Ok((
-        json!({ "pid": pid, "comm": comm, "rss_bytes": subject.status.rss_bytes }),
-        findings,
-    ))
+    findings
 }

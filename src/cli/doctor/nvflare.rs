@@ -1,127 +1,76 @@
-//! NVFlare's advice for memory, as far as a process shows whether it is followed: arenas, cleanups after rounds, and how
-//! a kit was started.
+//! Rules about NVFlare: its advice for memory (arenas, cleanups after rounds, the start of a kit), and jobs that lost
+//! the library.
 
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
-
-use flarena_shared::kernel_path::file_name;
-use flarena_shared::role::{Proc, Role};
+use flarena_shared::role::Role;
 use serde_json::Value;
 
 use super::finding::Finding;
 use super::subject::Subject;
-use crate::proc::Process;
 
 /// Kits export 4 for clients, too. The library cannot distinguish that from the user's choice.
-pub fn kit_arenas(subject: &Subject) -> Option<Finding> {
-    let value = subject.get("MALLOC_ARENA_MAX")?;
-    let is_default = subject.get("FLARENA_INHERITED").is_some_and(|entries| {
-        entries
-            .to_string_lossy()
-            .split(';')
-            .any(|entry| entry == "arena_max=4")
-    });
-    if subject.role() != Some(Role::Client) || value != "4" || is_default {
+pub fn kit_arenas(s: &Subject) -> Option<Finding> {
+    let inherited = s.text("FLARENA_INHERITED");
+    let is_default = inherited.split(';').any(|entry| entry == "arena_max=4");
+    if s.role() != Some(Role::Client) || s.text("MALLOC_ARENA_MAX") != "4" || is_default {
         return None;
     }
     let fact =
         "this client has 4 malloc arenas, the kit's value for all roles; NVFlare advises 2, because each arena keeps free memory";
     let remedy = "start the kit with flarena's sub_start.sh, or export MALLOC_ARENA_MAX=2 first";
-    Some(Finding::warning("kit-arenas", fact).remedy(remedy))
+    Some(Finding::warning(fact).remedy(remedy))
 }
 
 /// NVFlare advises 8 arenas for a highly parallel server. From this number of threads on a server counts as one.
 const MANY_THREADS: u64 = 128;
 
-pub fn server_arenas(subject: &Subject) -> Option<Finding> {
-    if subject.role() != Some(Role::Server) {
-        return None;
-    }
-    few_arenas(
-        &subject.effective("MALLOC_ARENA_MAX")?,
-        subject.status.threads,
-    )
-}
-
-fn few_arenas(arenas: &str, threads: u64) -> Option<Finding> {
-    if arenas != "4" || threads < MANY_THREADS {
+pub fn server_arenas(s: &Subject) -> Option<Finding> {
+    let threads = s.status.threads;
+    let arenas = s.reported("settings", "MALLOC_ARENA_MAX")?;
+    if s.role() != Some(Role::Server) || arenas != "4" || threads < MANY_THREADS {
         return None;
     }
     let fact = format!("{threads} threads of this server share 4 malloc arenas; NVFlare advises 8 for a highly parallel server");
-    let finding = Finding::note("server-arenas", fact).remedy("before the server starts:");
-    Some(finding.command("export MALLOC_ARENA_MAX=8"))
+    let remedy = "before the server starts:\n    export MALLOC_ARENA_MAX=8";
+    Some(Finding::note(fact).remedy(remedy))
 }
 
-/// The cleanups that the job's configuration asks for on its side.
-pub fn job_cleanup(subject: &Subject) -> Option<Finding> {
-    let side = match subject.proc()? {
-        Proc::ServerJob => Role::Server,
-        Proc::ClientJob => Role::Client,
-        Proc::ServerParent
-        | Proc::ClientParent
-        | Proc::Trainer
-        | Proc::TrainerWorker
-        | Proc::Simulator => return None,
-    };
-    let job = value_of(&subject.arguments, "-n")?;
-    let folder = workspace(&subject.process, &subject.arguments)?.join(job);
-    let file = format!("config/config_fed_{}.json", side.name());
-    let mut apps = std::fs::read_dir(folder).ok()?.flatten();
-    let config = apps.find_map(|app| {
-        let is_app = app.file_name().to_string_lossy().starts_with("app_");
-        std::fs::read(is_app.then(|| app.path().join(&file))?).ok()
-    })?;
-    let by_job = cleanup_rounds(&serde_json::from_slice(&config).ok()?);
-    let by_variable = rounds_by_variable(subject).filter(|_| side == Role::Client);
-    let by_variable = by_variable.map(|rounds| Cleanup {
-        setting: CLEANUP_VARIABLE.to_owned(),
-        rounds,
-    });
-    let sources = by_job.into_iter().chain(by_variable);
-    Some(cleanup(&sources.min_by_key(Cleanup::never_last)?, side))
+/// The cleanups that the job's configuration, or on a client a variable, asks for.
+pub fn job_cleanup(s: &Subject) -> Option<Finding> {
+    let config = s.deployment.job_config.as_ref()?;
+    let side = s.proc?.role();
+    let by_variable = rounds_by_variable(s).filter(|_| side == Role::Client);
+    let by_variable = by_variable.map(|rounds| (CLEANUP_VARIABLE.to_owned(), rounds));
+    // The one that cleans up most often counts; 0 is never.
+    let settings = cleanups(config).chain(by_variable);
+    let (setting, rounds) = settings.min_by_key(|(_, rounds)| rounds.wrapping_sub(1))?;
+    let side = side.name();
+    Some(match rounds {
+        0 => {
+            let fact = format!("the job never cleans up here ({setting} is 0), so the garbage of a round adds to the peak of the next");
+            Finding::note(fact).remedy(format!(
+                "set it to 1 in the job's config_fed_{side}.json (some recipes have {side}_memory_gc_rounds for it); \
+                 if the peak stays flat, try 2, then 5"
+            ))
+        }
+        1 => Finding::ok(format!(
+            "the job cleans up after each round ({setting} is 1)"
+        ))
+        .remedy("if the peak stays flat, try 2, then 5: that costs less CPU time"),
+        _ => Finding::ok(format!(
+            "the job cleans up after {rounds} rounds ({setting})"
+        ))
+        .remedy("if the peak grows, set it to 1"),
+    })
 }
 
 const CLEANUP_VARIABLE: &str = "NVFLARE_CLIENT_MEMORY_GC_ROUNDS";
 
 /// flarena's hooks obey the variable; NVFlare 2.9 alone ignores it.
-fn rounds_by_variable(subject: &Subject) -> Option<u64> {
-    subject.library()?;
-    let set = subject.get(CLEANUP_VARIABLE);
-    let set = set.map(|value| value.to_string_lossy().into_owned());
-    let rounds = subject.effective(CLEANUP_VARIABLE).or(set)?;
+fn rounds_by_variable(s: &Subject) -> Option<u64> {
+    s.mapped_library()?;
+    let reported = s.reported("settings", CLEANUP_VARIABLE);
+    let rounds = reported.unwrap_or_else(|| s.text(CLEANUP_VARIABLE));
     rounds.trim().parse().ok().filter(|&rounds| rounds > 0)
-}
-
-/// A setting that asks for a cleanup after so many rounds; 0 is never.
-struct Cleanup {
-    setting: String,
-    rounds: u64,
-}
-
-impl Cleanup {
-    /// A key that sorts 0 rounds behind all others.
-    fn never_last(&self) -> u64 {
-        self.rounds.wrapping_sub(1)
-    }
-}
-
-/// The value of the last option with this name. Python's own `-m` comes first.
-fn value_of<'a>(arguments: &'a [OsString], name: &str) -> Option<&'a OsString> {
-    let at = arguments.iter().rposition(|word| word == name)?;
-    arguments.get(at + 1)
-}
-
-/// The folder of the site's kit and jobs, by the command line.
-pub fn workspace(process: &Process, arguments: &[OsString]) -> Option<PathBuf> {
-    Some(at(process, Path::new(value_of(arguments, "-m")?)))
-}
-
-/// A path of the process, relative to its working directory, as a path of this one.
-fn at(process: &Process, path: &Path) -> PathBuf {
-    match path.to_str() {
-        Some(path) if path.starts_with('/') => process.inside(path),
-        _ => process.path("cwd").join(path),
-    }
 }
 
 /// Classes of NVFlare 2.7.2 to 2.9.1 that clean up only if their argument `memory_gc_rounds` asks for it. Some have PT or
@@ -135,207 +84,48 @@ const WITHOUT_CLEANUP: [&str; 6] = [
     "InProcessClientAPIExecutor",
 ];
 
-/// The workflow or executor of a configuration that cleans up most often. `None` if that is unknown.
-fn cleanup_rounds(config: &Value) -> Option<Cleanup> {
+/// The settings of the workflows and executors in a job's configuration, less those that are unknown. It names classes,
+/// not the recipe that wrote it. Not every recipe passes the argument on.
+fn cleanups(config: &Value) -> impl Iterator<Item = (String, u64)> {
     let entries = |name: &str| config[name].as_array().into_iter().flatten();
     let executors = entries("executors").map(|entry| &entry["executor"]);
-    let found = entries("workflows").chain(executors).filter_map(rounds_of);
-    found.min_by_key(Cleanup::never_last)
+    entries("workflows")
+        .chain(executors)
+        .filter_map(|component| {
+            let (module, class) = component["path"].as_str()?.rsplit_once('.')?;
+            let set = component["args"]["memory_gc_rounds"].as_u64();
+            let base = class.strip_prefix("PT").or(class.strip_prefix("TF"));
+            let is_known =
+                module.starts_with("nvflare.") && WITHOUT_CLEANUP.contains(&base.unwrap_or(class));
+            let rounds = set.or(is_known.then_some(0))?;
+            Some((format!("memory_gc_rounds of {class}"), rounds))
+        })
 }
 
-fn rounds_of(component: &Value) -> Option<Cleanup> {
-    let (module, class) = component["path"].as_str()?.rsplit_once('.')?;
-    let set = component["args"]["memory_gc_rounds"].as_u64();
-    let base = ["PT", "TF"]
-        .iter()
-        .find_map(|part| class.strip_prefix(part));
-    let is_known =
-        module.starts_with("nvflare.") && WITHOUT_CLEANUP.contains(&base.unwrap_or(class));
-    Some(Cleanup {
-        setting: format!("memory_gc_rounds of {class}"),
-        rounds: set.or(is_known.then_some(0))?,
-    })
-}
-
-/// The configuration names classes, not the recipe that wrote it. Not every recipe passes the argument on.
-fn cleanup(Cleanup { setting, rounds }: &Cleanup, side: Role) -> Finding {
-    match rounds {
-        0 => {
-            let fact = format!("the job never cleans up here ({setting} is 0), so the garbage of a round adds to the peak of the next");
-            let side = side.name();
-            let remedy = format!(
-                "set it to 1 in the job's config_fed_{side}.json (some recipes have {side}_memory_gc_rounds for it); \
-                 if the peak stays flat, try 2, then 5"
-            );
-            Finding::note("job-cleanup", fact).remedy(remedy)
-        }
-        1 => {
-            let fact = format!("the job cleans up after each round ({setting} is 1)");
-            let remedy = "if the peak stays flat, try 2, then 5: that costs less CPU time";
-            Finding::ok("job-cleanup", fact).remedy(remedy)
-        }
-        _ => {
-            let fact = format!("the job cleans up after {rounds} rounds ({setting})");
-            Finding::ok("job-cleanup", fact).remedy("if the peak grows, set it to 1")
-        }
-    }
-}
-
-/// The program that starts a kit and restarts it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Keeper {
-    Container,
-    Systemd,
-}
-
-/// A kit whose `sub_start.sh` restarts it, although a container or systemd does that.
-pub fn kit_start(subject: &Subject) -> Option<Finding> {
-    let is_kit = matches!(subject.proc()?, Proc::ServerParent | Proc::ClientParent);
-    if !is_kit {
-        return None;
-    }
-    let shell = Process::find(subject.process.stat().ok()?.parent).ok()?;
-    let arguments = shell.arguments().ok()?;
-    let words: Vec<_> = arguments
-        .iter()
-        .map(|word| word.to_string_lossy())
-        .collect();
-    let script = words
-        .iter()
-        .position(|word| file_name(word) == "sub_start.sh")?;
-    if words[script..].iter().any(|word| word == "--foreground") {
-        return None;
-    }
-    let is_marked = |mark: &str| shell.inside(mark).exists();
-    let keeper = if ["/.dockerenv", "/run/.containerenv"]
-        .into_iter()
-        .any(is_marked)
-    {
-        Keeper::Container
-    } else if subject.get("SYSTEMD_EXEC_PID")?.to_string_lossy() == shell.pid.to_string() {
-        Keeper::Systemd
+/// A kit whose script restarts it, although a container or systemd does that.
+pub fn kit_start(s: &Subject) -> Option<Finding> {
+    let start = s.deployment.kit_start.as_ref()?;
+    let fact = if start.is_in_container {
+        "the kit was started without --foreground: when the container restarts, the kit's script may find its old \
+         process number in daemon_pid.fl, and end as if the site were running"
     } else {
-        return None;
+        "the kit was started without --foreground: it restarts the site itself, and systemd sees no failure"
     };
-    let text = std::fs::read(at(&shell, Path::new(&*words[script]))).unwrap_or_default();
-    let knows = String::from_utf8_lossy(&text).contains("--foreground)");
-    Some(without_foreground(keeper, knows))
-}
-
-/// `knows`: the kit's script has the option, which NVFlare 2.9.1 added.
-fn without_foreground(keeper: Keeper, knows: bool) -> Finding {
-    let fact = match keeper {
-        Keeper::Container => {
-            "the kit was started without --foreground: when the container restarts, the kit's script may find its old \
-             process number in daemon_pid.fl, and end as if the site were running"
-        }
-        Keeper::Systemd => {
-            "the kit was started without --foreground: it restarts the site itself, and systemd sees no failure"
-        }
+    let option = match start.knows_foreground {
+        true => "--foreground",
+        false => "--once",
     };
-    let option = if knows { "--foreground" } else { "--once" };
     let remedy = format!("start it with flarena's sub_start.sh KIT/startup {option}");
-    Finding::note("kit-foreground", fact).remedy(remedy)
+    Some(Finding::note(fact).remedy(remedy))
 }
 
-#[cfg(test)]
-mod tests {
-    use super::super::finding::Level;
-    use super::*;
-
-    #[test]
-    fn a_server_of_many_threads_with_four_arenas_is_advised_to_have_eight() {
-        let fact = few_arenas("4", 200).unwrap().fact;
-        assert!(fact.starts_with("200 threads"), "{fact}");
-        assert_eq!(few_arenas("8", 200), None);
-        assert_eq!(few_arenas("4", 60), None);
-    }
-
-    fn rounds(config: &str) -> Option<u64> {
-        Some(cleanup_rounds(&serde_json::from_str(config).unwrap())?.rounds)
-    }
-
-    #[test]
-    fn the_rounds_of_a_job_are_those_of_its_workflow_or_executor() {
-        let server = |args: &str| {
-            rounds(&format!(
-                r#"{{"workflows":[{{"path":"nvflare.app_common.workflows.fedavg.FedAvg","args":{args}}}]}}"#
-            ))
-        };
-        assert_eq!(server(r#"{"num_rounds":3}"#), Some(0));
-        assert_eq!(server(r#"{"memory_gc_rounds":5}"#), Some(5));
-        let client = r#"{"executors":[{"tasks":["*"],"executor":
-            {"path":"nvflare.app_common.executors.client_api_executor.ClientAPIExecutor","args":{"memory_gc_rounds":1}}}]}"#;
-        assert_eq!(rounds(client), Some(1));
-    }
-
-    #[test]
-    fn only_workflows_and_executors_of_nvflare_have_a_known_default() {
-        let with = |workflow: &str, component: &str| {
-            rounds(&format!(
-                r#"{{"workflows":[{{"path":"{workflow}","args":{{}}}}],"components":[{{"path":"{component}","args":{{}}}}]}}"#
-            ))
-        };
-        let scatter = "nvflare.app_common.workflows.scatter_and_gather.ScatterAndGather";
-        assert_eq!(with(scatter, "custom.MyFedAvgAggregator"), None);
-        assert_eq!(with("custom.MyFedAvg", "other.Part"), None);
-    }
-
-    #[test]
-    fn the_advice_names_an_argument_that_the_class_has() {
-        let with = |class: &str| {
-            rounds(&format!(
-                r#"{{"workflows":[{{"path":"nvflare.x.{class}","args":{{}}}}]}}"#
-            ))
-        };
-        for class in ["FedAvg", "PTFedAvg", "Scaffold", "Cyclic"] {
-            assert_eq!(with(class), Some(0), "{class}");
-        }
-        for class in ["FedAvgLR", "ScatterAndGatherScaffold", "MyFedAvg"] {
-            assert_eq!(with(class), None, "{class}");
-        }
-    }
-
-    #[test]
-    fn of_two_workflows_the_one_that_cleans_up_more_often_counts() {
-        let both = |first: u64, second: u64| {
-            rounds(&format!(
-                r#"{{"workflows":[{{"path":"a.A","args":{{"memory_gc_rounds":{first}}}}},{{"path":"b.B","args":{{"memory_gc_rounds":{second}}}}}]}}"#
-            ))
-        };
-        assert_eq!(both(1, 5), Some(1));
-        assert_eq!(both(0, 5), Some(5));
-        assert_eq!(both(0, 0), Some(0));
-    }
-
-    #[test]
-    fn a_workflow_with_an_unknown_default_has_unknown_rounds() {
-        let scatter = r#"{"workflows":[{"path":"nvflare.app_common.workflows.scatter_and_gather.ScatterAndGather","args":{}}]}"#;
-        assert_eq!(rounds(scatter), None);
-        assert_eq!(rounds("7"), None);
-    }
-
-    #[test]
-    fn a_job_is_advised_one_round_then_two_then_five() {
-        let advice = |rounds| {
-            let setting = "memory_gc_rounds of FedAvg".to_owned();
-            let found = cleanup(&Cleanup { setting, rounds }, Role::Server);
-            (found.level, found.remedy.unwrap())
-        };
-        let (level, remedy) = advice(0);
-        assert_eq!(level, Level::Note);
-        assert_eq!(
-            remedy,
-            "set it to 1 in the job's config_fed_server.json (some recipes have server_memory_gc_rounds for it); \
-             if the peak stays flat, try 2, then 5"
-        );
-        assert!(advice(1).0 == Level::Ok && advice(1).1.contains("try 2, then 5"));
-        assert!(advice(5).1.contains("set it to 1"));
-    }
-
-    #[test]
-    fn a_kit_in_a_container_is_advised_the_option_that_its_version_has() {
-        let remedy = |knows| without_foreground(Keeper::Container, knows).remedy.unwrap();
-        assert!(remedy(true).ends_with("--foreground") && remedy(false).ends_with("--once"));
-    }
+/// Jobs that this process has launched and that run without the library.
+pub fn left_jobs(s: &Subject) -> Option<Finding> {
+    let (&(pid, launcher), others) = s.deployment.jobs_without.split_first()?;
+    let more = match others.len() {
+        0 => String::new(),
+        count => format!(" and {count} more"),
+    };
+    let fact = format!("this process has launched job process {pid}{more} without libflarena.so");
+    Some(Finding::warning(fact).remedy(launcher.remedy()))
 }

@@ -64,18 +64,16 @@ impl Status {
     }
 }
 
-/// The lines of `smaps_rollup` that `status` lacks.
+/// The line of `smaps_rollup` that `status` lacks and flarena uses.
 #[derive(Debug, Default, Clone)]
 pub struct Rollup {
     pub pss_bytes: u64,
-    pub anon_huge_bytes: u64,
 }
 
 impl Rollup {
     pub fn parse(text: &str) -> Self {
         Self {
             pss_bytes: kilobytes(text, "Pss").unwrap_or(0),
-            anon_huge_bytes: kilobytes(text, "AnonHugePages").unwrap_or(0),
         }
     }
 }

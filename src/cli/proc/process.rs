@@ -74,6 +74,14 @@ impl Process {
         self.dir.join("root").join(path.trim_start_matches('/'))
     }
 
+    /// The place of a path that the process names: in its file system, and relative to its directory.
+    pub fn resolve(&self, path: &OsStr) -> PathBuf {
+        match Path::new(path).strip_prefix("/") {
+            Ok(rest) => self.path("root").join(rest),
+            Err(_) => self.path("cwd").join(path),
+        }
+    }
+
     pub fn bytes(&self, name: &str) -> Result<Vec<u8>, ReadError> {
         fs::read(self.path(name)).map_err(|source| self.explain(name, source))
     }
@@ -188,12 +196,7 @@ impl Process {
 
     /// Whether the file exists for the process: in its container and relative to its directory.
     fn has_file(&self, path: &[u8]) -> bool {
-        let path = Path::new(OsStr::from_bytes(path));
-        let seen = match path.strip_prefix("/") {
-            Ok(rest) => self.path("root").join(rest),
-            Err(_) => self.path("cwd").join(path),
-        };
-        fs::metadata(seen).is_ok_and(|found| found.is_file())
+        fs::metadata(self.resolve(OsStr::from_bytes(path))).is_ok_and(|found| found.is_file())
     }
 }
 
