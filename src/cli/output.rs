@@ -83,17 +83,30 @@ pub fn chain(error: &anyhow::Error) -> String {
 
 /// A table without borders, as wide as the terminal. In a pipe its width is not limited.
 pub fn table<const N: usize>(headers: [&str; N]) -> Table {
-    let mut table = Table::new();
-    table
-        .load_preset(presets::NOTHING)
-        .set_header(headers)
-        .set_content_arrangement(ContentArrangement::Disabled);
+    let mut table = unlimited_table();
+    table.set_header(headers);
     if let Some(width) = terminal_width() {
         table
             .set_content_arrangement(ContentArrangement::Dynamic)
             .set_width(width);
     }
     table
+}
+
+/// A table without borders, as wide as its lines.
+pub fn unlimited_table() -> Table {
+    let mut table = Table::new();
+    table
+        .load_preset(presets::NOTHING)
+        .set_content_arrangement(ContentArrangement::Disabled);
+    table
+}
+
+/// One space between the columns of a table, and none around it.
+pub fn set_tight(table: &mut Table) {
+    for column in table.column_iter_mut() {
+        column.set_padding((0, 1));
+    }
 }
 
 /// The narrowest column of stacks.
@@ -123,10 +136,7 @@ pub fn table_of_stacks<const N: usize>(
             .map(|(column, heading)| width_of(column, heading))
             .sum()
     };
-    let mut table = Table::new();
-    table
-        .load_preset(presets::NOTHING)
-        .set_content_arrangement(ContentArrangement::Disabled);
+    let mut table = unlimited_table();
     let whole = headers.map(str::to_owned);
     match width {
         Some(width) if width_of_all(&whole) + 2 * N - 1 > width => {
@@ -138,9 +148,7 @@ pub fn table_of_stacks<const N: usize>(
                 row[last] = wrapped_stack(&row[last], room.max(MIN_STACK)).join("\n");
                 table.add_row(row);
             }
-            table.column_iter_mut().for_each(|column| {
-                column.set_padding((0, 1));
-            });
+            set_tight(&mut table);
         }
         _ => {
             table.set_header(whole).add_rows(rows);

@@ -114,13 +114,14 @@ fn explain(failure: Failure, process: &Process, timeout: Duration) -> AskError {
 
 fn explain_no_listener(process: &Process) -> AskError {
     let pid = process.pid;
+    if process.has_ended() {
+        return ReadError::Gone(pid).into();
+    }
     match has_library(process) {
         Ok(true) => AskError::NoChannel {
             pid,
             rss_bytes: process.status().map_or(0, |status| status.rss_bytes),
         },
-        // A zombie has no mappings.
-        Ok(false) if process.has_ended() => ReadError::Gone(pid).into(),
         Ok(false) => AskError::NoLibrary(pid),
         Err(error) => error.into(),
     }

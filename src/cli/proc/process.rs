@@ -12,6 +12,7 @@ use std::sync::LazyLock;
 
 use flarena_shared::system_error::reason;
 use flarena_shared::{kernel_path, python_line};
+use serde::Serialize;
 
 use super::files::{parse_maps, Mapping, Rollup, Stat, Status};
 
@@ -33,11 +34,11 @@ pub enum ReadError {
 }
 
 /// One process, identified by its pid and its start time, because pids are reused.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize)]
 pub struct Process {
     pub pid: i32,
+    #[serde(skip)]
     pub start_ticks: u64,
-    dir: PathBuf,
 }
 
 /// Parses a process id from the command line.
@@ -48,13 +49,9 @@ pub fn parse_pid(text: &str) -> Result<i32, String> {
 
 impl Process {
     pub fn find(pid: i32) -> Result<Self, ReadError> {
-        let mut process = Self {
-            pid,
-            start_ticks: 0,
-            dir: Path::new("/proc").join(pid.to_string()),
-        };
-        process.start_ticks = process.stat()?.start_ticks;
-        Ok(process)
+        let start_ticks = 0;
+        let start_ticks = Self { pid, start_ticks }.stat()?.start_ticks;
+        Ok(Self { pid, start_ticks })
     }
 
     /// Every process in `/proc`.
@@ -66,12 +63,12 @@ impl Process {
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
-        self.dir.join(name)
+        PathBuf::from(format!("/proc/{}/{name}", self.pid))
     }
 
     /// The place of a file of the process's file system, which may be that of a container.
     pub fn inside(&self, path: &str) -> PathBuf {
-        self.dir.join("root").join(path.trim_start_matches('/'))
+        self.path("root").join(path.trim_start_matches('/'))
     }
 
     pub fn bytes(&self, name: &str) -> Result<Vec<u8>, ReadError> {
@@ -111,7 +108,11 @@ impl Process {
 
     /// Whether it is gone or a zombie, or another process has its pid.
     pub fn has_ended(&self) -> bool {
-        match self.stat() {
+        self.is_end(self.stat())
+    }
+
+    fn is_end(&self, stat: Result<Stat, ReadError>) -> bool {
+        match stat {
             Ok(stat) => stat.is_zombie || stat.start_ticks != self.start_ticks,
             Err(error) => matches!(error, ReadError::Gone(_)),
         }
@@ -279,7 +280,6 @@ pub fn user_name(uid: u32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scratch::Scratch;
 
     #[test]
     fn a_missing_process_is_reported_as_gone() {
@@ -292,12 +292,8 @@ mod tests {
         assert!(!own.has_ended());
         own.start_ticks += 1;
         assert!(own.has_ended());
-        let scratch = Scratch::new();
-        own.dir = scratch.path().to_owned();
-        assert!(own.has_ended());
-        // Reading a directory fails with EISDIR.
-        scratch.write("stat/file", "");
-        assert!(!own.has_ended());
+        assert!(own.is_end(Err(ReadError::Gone(own.pid))));
+        assert!(!own.is_end(Err(ReadError::Denied(own.pid))));
     }
 
     #[test]

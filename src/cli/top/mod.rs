@@ -56,27 +56,30 @@ pub struct Args {
 
 /// The index of the column with this name.
 fn column_names() -> impl TypedValueParser<Value = usize> {
-    let names = COLUMNS.iter().enumerate().map(|(place, column)| {
-        let aliases: &[&str] = if place == RSS {
-            &["memory", "mem"]
-        } else {
-            &[]
-        };
-        PossibleValue::new(column.name).aliases(aliases.iter().copied())
-    });
+    let mut names = COLUMNS
+        .each_ref()
+        .map(|column| PossibleValue::new(column.name));
+    names[RSS] = names[RSS].clone().aliases(["memory", "mem"]);
     let index = |name: String| COLUMNS.iter().position(|column| column.name == name);
     PossibleValuesParser::new(names).map(move |name| index(name).unwrap_or(RSS))
 }
 
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let mut state = State::new(Order::by(args.sort), args.filter, args.all);
+    let mut state = State {
+        order: Order::by(args.sort),
+        filter: args.filter,
+        shows_all: args.all,
+        ..State::default()
+    };
     if args.json || args.once {
-        state.take(row::collect(args.all), Instant::now());
+        let sample = row::collect(args.all, None);
+        let hidden = sample.no_channel.text();
+        state.take(sample, Instant::now());
         if args.json {
             output::print_json(&state.visible())?;
         } else {
             let room = output::terminal_width().map(usize::from);
-            output::print(&once(&state, room))?;
+            output::print(&once(&state, &hidden, room))?;
         }
         return Ok(ExitCode::SUCCESS);
     }
@@ -89,42 +92,44 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
 }
 
 /// The table, and a last line about hidden processes, or about what to do without any.
-fn once(state: &State, room: Option<usize>) -> String {
+fn once(state: &State, hidden: &str, room: Option<usize>) -> String {
     let rows = state.visible();
     let table = table::table(&rows, room, state.order);
-    let hidden = state.sample.no_channel.text("--all");
-    match (rows.is_empty() && state.filter.is_empty(), hidden.as_str()) {
+    match (rows.is_empty() && state.filter.is_empty(), hidden) {
         (true, "") => format!("{table}{NOTHING_RUNS} {HOW_TO_START}\n"),
         (_, "") => table,
-        (_, hidden) => format!("{table}hidden: {hidden}\n"),
+        (_, hidden) => format!("{table}hidden: {hidden} (--all)\n"),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::row::{NoChannel, Row, Sample};
+    use super::row::{Row, Sample};
     use super::*;
+    use crate::proc::Process;
 
     #[test]
     fn the_table_ends_with_the_hidden_processes() {
-        let mut state = State::new(Order::by(RSS), String::new(), false);
         let row = |pid| Row {
-            pid,
+            process: Process {
+                pid,
+                start_ticks: 0,
+            },
             rss_bytes: Some(1),
             ..Row::default()
         };
-        let mut table = |small| {
-            let no_channel = NoChannel { small, others: 0 };
-            let sample = Sample {
-                rows: (1..=30).map(row).collect(),
-                no_channel,
-                room: None,
-            };
-            state.take(sample, Instant::now());
-            once(&state, Some(40))
-        };
-        assert!(table(2).ends_with("\nhidden: 2 small (--all)\n"));
-        let whole = table(0);
+        let mut state = State::default();
+        let rows = (1..=30).map(row).collect();
+        state.take(
+            Sample {
+                rows,
+                ..Sample::default()
+            },
+            Instant::now(),
+        );
+        let table = |hidden| once(&state, hidden, Some(40));
+        assert!(table("2 small").ends_with("\nhidden: 2 small (--all)\n"));
+        let whole = table("");
         assert_eq!(whole.lines().count(), 31, "{whole}");
     }
 

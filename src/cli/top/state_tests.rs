@@ -2,7 +2,11 @@ use super::super::table::{COLUMNS, RSS};
 use super::*;
 
 fn empty() -> State {
-    State::new(Order::by(RSS), String::new(), false)
+    State {
+        order: Order::by(RSS),
+        shown: (0..COUNT).collect(),
+        ..State::default()
+    }
 }
 
 fn sample(rows: Vec<Row>) -> Sample {
@@ -14,7 +18,10 @@ fn sample(rows: Vec<Row>) -> Sample {
 
 fn state() -> State {
     let row = |pid, site: &str, rss| Row {
-        pid,
+        process: Process {
+            pid,
+            start_ticks: 0,
+        },
         site: Some(site.to_owned()),
         rss_bytes: Some(rss),
         ..Row::default()
@@ -29,13 +36,13 @@ fn state() -> State {
     state
 }
 
-const THIRD: Target = Target {
+const THIRD: Process = Process {
     pid: 3,
     start_ticks: 0,
 };
 
 fn pids(state: &State) -> Vec<i32> {
-    state.visible().iter().map(|row| row.pid).collect()
+    state.visible().iter().map(|row| row.process.pid).collect()
 }
 
 fn press(state: &mut State, codes: &[KeyCode]) -> Action {
@@ -67,7 +74,7 @@ fn the_filter_applies_while_it_is_typed_and_escape_clears_it() {
     press(&mut state, &[KeyCode::Backspace]);
     assert_eq!(pids(&state).len(), 3);
     press(&mut state, &[KeyCode::Char('3'), KeyCode::Enter]);
-    assert_eq!((pids(&state), &state.view), (vec![3], &View::Table));
+    assert_eq!((pids(&state), state.view), (vec![3], View::Table));
     press(&mut state, &[KeyCode::Esc]);
     assert_eq!(pids(&state).len(), 3);
 }
@@ -152,8 +159,10 @@ fn growth_per_minute_is_that_of_the_last_two_minutes_of_one_process() {
     let start = Instant::now();
     let mut growth_at = |seconds: u64, start_ticks, rss| {
         let row = Row {
-            pid: 1,
-            start_ticks,
+            process: Process {
+                pid: 1,
+                start_ticks,
+            },
             rss_bytes: Some(rss),
             ..Row::default()
         };
@@ -171,13 +180,9 @@ fn growth_per_minute_is_that_of_the_last_two_minutes_of_one_process() {
 fn enter_opens_the_selected_process_and_another_key_closes_it() {
     let mut state = state();
     press(&mut state, &[KeyCode::Down]);
-    assert_eq!(press(&mut state, &[KeyCode::Enter]), Action::Detail(THIRD));
-    state.show_detail(Target { pid: 2, ..THIRD }, "late answer".into());
-    assert_eq!(state.view, View::Detail(THIRD, None));
-    state.show_detail(THIRD, "text".into());
+    assert_eq!(press(&mut state, &[KeyCode::Enter]), Action::Refresh);
     assert_eq!(type_in(&mut state, "jjk"), Action::None);
-    assert_eq!(state.view, View::Detail(THIRD, Some("text".into())));
-    assert_eq!(state.scroll, 1);
+    assert_eq!((state.view, state.scroll), (View::Detail(THIRD), 1));
     assert_eq!(type_in(&mut state, "t"), Action::Trim(THIRD));
     press(&mut state, &[KeyCode::Esc]);
     assert_eq!(state.view, View::Table);
@@ -189,7 +194,7 @@ fn the_help_key_opens_the_help_from_the_detail_view_of_a_process_that_has_ended(
     press(&mut state, &[KeyCode::Enter]);
     state.take(Sample::default(), Instant::now());
     assert_eq!(type_in(&mut state, "j?"), Action::None);
-    assert_eq!((&state.view, state.scroll), (&View::Help, 0));
+    assert_eq!((state.view, state.scroll), (View::Help, 0));
     press(&mut state, &[KeyCode::Esc]);
     assert_eq!(state.view, View::Table);
 }
