@@ -11,15 +11,9 @@ use serde::Serialize;
 
 /// Writes text to stdout, with a newline at its end.
 pub fn print(text: &str) -> anyhow::Result<()> {
+    let end = if text.ends_with('\n') { "" } else { "\n" };
     let mut out = io::stdout().lock();
-    out.write_all(text.as_bytes())
-        .and_then(|()| {
-            if text.ends_with('\n') {
-                Ok(())
-            } else {
-                out.write_all(b"\n")
-            }
-        })
+    write!(out, "{text}{end}")
         .and_then(|()| out.flush())
         .context("cannot write to stdout")
 }

@@ -4,6 +4,7 @@ mod choice;
 mod inherited;
 mod plan;
 
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -16,11 +17,14 @@ use clap::ValueHint;
 use flarena_shared::parse;
 use flarena_shared::settings::{self, Key, LogLevel, Setting, TABLE};
 use flarena_shared::system_error::reason;
+use serde_json::json;
 
 use crate::library::program::Program;
+use crate::library::{Library, Unusable};
 use crate::{exit, library, output};
 pub use choice::{describe as describe_fault, messages_about_unknown_names};
 use choice::{value_of, Choice};
+pub use plan::Environment;
 use plan::{Found, Plan};
 
 /// The pid of the launcher, which `exec` keeps for the command. The library prints messages for the
@@ -99,16 +103,7 @@ pub fn run(args: Args, cli: fn() -> clap::Command) -> anyhow::Result<ExitCode> {
     for choice in choices(&args) {
         plan.put(choice.name, choice.value);
     }
-    let found = Found {
-        library: library::find(),
-        program: args
-            .command
-            .first()
-            .and_then(|c| Program::of(c, std::env::var_os("PATH"))),
-        system_jemalloc: &library::system_jemalloc,
-        try_preload: &library::starts_with,
-    };
-    plan.complete(&args.command, found);
+    plan.complete(&args.command, found_for(&args.command, library::find()));
     let is_set = |key| plan.get(settings::setting(key).name).is_some();
     let without_effect: Vec<_> = plan.settings().without_effect(is_set).collect();
     if plan.preloads_flarena() {
@@ -125,17 +120,13 @@ pub fn run(args: Args, cli: fn() -> clap::Command) -> anyhow::Result<ExitCode> {
     Ok(exec_command(&args.command, &plan))
 }
 
-/// What a command needs to start with an allocator, as changes of this process's environment.
-#[derive(Debug, Clone, Default)]
-pub struct Environment {
-    pub set: Vec<(&'static str, OsString)>,
-    pub unset: Vec<&'static str>,
-}
-
-impl From<Plan<'_>> for Environment {
-    fn from(plan: Plan) -> Self {
-        let (set, unset) = (plan.set, plan.unset);
-        Self { set, unset }
+fn found_for(command: &[OsString], library: Result<Library, Unusable>) -> Found<'static> {
+    let program = command.first();
+    Found {
+        library,
+        program: program.and_then(|program| Program::of(program, std::env::var_os("PATH"))),
+        system_jemalloc: &library::system_jemalloc,
+        try_preload: &library::starts_with,
     }
 }
 
@@ -143,21 +134,14 @@ impl From<Plan<'_>> for Environment {
 pub fn on_flarena(
     command: &[OsString],
     allocator: &str,
-    library: &library::Library,
+    library: &Library,
 ) -> Result<Environment, String> {
     let around = |name: &str| std::env::var_os(name);
     let mut plan = Plan::new(&around);
     plan.put(settings::setting(Key::Allocator).name, allocator);
-    let program = command.first();
-    let found = Found {
-        library: Ok(library.clone()),
-        program: program.and_then(|c| Program::of(c, std::env::var_os("PATH"))),
-        system_jemalloc: &|| None,
-        try_preload: &library::starts_with,
-    };
-    plan.complete(command, found);
+    plan.complete(command, found_for(command, Ok(library.clone())));
     match plan.preloads_flarena() {
-        true => Ok(plan.into()),
+        true => Ok(plan.environment),
         false => Err(plan.notes.join("; ")),
     }
 }
@@ -167,22 +151,22 @@ pub fn without_flarena(allocator: Option<&Path>, hooks: Option<&Path>) -> Enviro
     let around = |name: &str| std::env::var_os(name);
     let mut plan = Plan::new(&around);
     plan.use_other(allocator, hooks);
-    plan.into()
+    plan.environment
 }
 
 /// `--set` comes last, so that it overrides a short option for the same setting.
 fn choices(args: &Args) -> Vec<Choice> {
-    let profile = (args.profile || args.marker_file.is_some()).then_some("1");
-    let options = [
-        args.allocator
-            .as_ref()
-            .map(|value| Choice::of(Key::Allocator, value)),
-        args.role.as_ref().map(|value| Choice::of(Key::Role, value)),
-        args.name.as_ref().map(|value| Choice::of(Key::Name, value)),
-        args.limit
-            .as_ref()
-            .map(|value| Choice::of(Key::MemoryLimit, value)),
-        profile.map(|value| Choice::of(Key::Profile, value)),
+    let texts = [
+        (Key::Allocator, &args.allocator),
+        (Key::Role, &args.role),
+        (Key::Name, &args.name),
+        (Key::MemoryLimit, &args.limit),
+    ];
+    let texts = texts.into_iter();
+    let texts = texts.filter_map(|(key, value)| Some(Choice::of(key, value.as_ref()?)));
+    let profile = args.profile || args.marker_file.is_some();
+    let others = [
+        profile.then(|| Choice::of(Key::Profile, "1")),
         args.sites.then(|| Choice::of(Key::Sites, "on")),
         // An absolute path, because the job may change its directory.
         args.marker_file.as_ref().map(|file| {
@@ -190,10 +174,10 @@ fn choices(args: &Args) -> Vec<Choice> {
             Choice::of(Key::MarkerFile, file)
         }),
     ];
-    options
-        .into_iter()
-        .flatten()
-        .chain(args.set.iter().cloned())
+    let named = args.set.iter().cloned();
+    texts
+        .chain(others.into_iter().flatten())
+        .chain(named)
         .collect()
 }
 
@@ -202,13 +186,10 @@ fn exec_command(command: &[OsString], plan: &Plan) -> ExitCode {
     let Some((program, arguments)) = command.split_first() else {
         return ExitCode::from(exit::RUN_FAILED);
     };
-    let set = plan.set.iter().map(|(name, value)| (name, value));
     let mut command = Command::new(program);
-    command.args(arguments).envs(set);
+    command.args(arguments);
+    plan.environment.apply_to(&mut command);
     command.env(LAUNCHED, std::process::id().to_string());
-    plan.unset.iter().for_each(|name| {
-        command.env_remove(name);
-    });
     inherited::restore_in(&mut command);
     let error = command.exec();
     output::note(cannot_start(program, &error));
@@ -267,20 +248,15 @@ fn hint_for_missing(program: &Path) -> String {
 
 /// Prints only the variables that change. The rest of the environment may contain secrets.
 fn print(plan: &Plan, json: bool) -> anyhow::Result<()> {
-    let text = |value: &OsString| value.to_string_lossy().into_owned();
+    let Environment { set, unset } = &plan.environment;
+    let set = set.iter();
+    let set = set.map(|(name, value)| (*name, value.to_string_lossy().into_owned()));
     if json {
-        let set: serde_json::Map<_, _> = plan
-            .set
-            .iter()
-            .map(|(name, v)| ((*name).to_owned(), text(v).into()))
-            .collect();
-        return output::print_json(&serde_json::json!({
-            "set": set, "unset": plan.unset, "notes": plan.notes
-        }));
+        let set: BTreeMap<_, _> = set.collect();
+        return output::print_json(&json!({"set": set, "unset": unset, "notes": plan.notes}));
     }
-    let set = plan.set.iter();
-    let set = set.map(|(name, value)| format!("{name}={}\n", quote(&text(value))));
-    let unset = plan.unset.iter().map(|name| format!("unset {name}\n"));
+    let set = set.map(|(name, value)| format!("{name}={}\n", quote(&value)));
+    let unset = unset.iter().map(|name| format!("unset {name}\n"));
     output::print(&set.chain(unset).collect::<String>())
 }
 

@@ -46,7 +46,8 @@ fn stages(stats: &Stats) -> String {
 fn lines(process: &Process) -> String {
     // Without the borders of the view.
     let width = terminal_width().map(|width| usize::from(width).saturating_sub(2));
-    who::page_of(process, width).unwrap_or_else(|why| format!("  none: {}\n", plain(&why)))
+    who::page_of(process, width)
+        .unwrap_or_else(|why| format!("  none: {}\n", plain(&why.to_string())))
 }
 
 #[cfg(test)]

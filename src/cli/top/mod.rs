@@ -11,10 +11,11 @@ use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use anyhow::ensure;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
+use crate::output;
 use crate::stats::seconds;
-use crate::{exit, output};
 use state::State;
 use table::{Order, COLUMNS, HOW_TO_START, NOTHING_RUNS, RSS};
 
@@ -83,10 +84,11 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         }
         return Ok(ExitCode::SUCCESS);
     }
-    if !io::stdout().is_terminal() || !io::stdin().is_terminal() {
-        output::note("top needs a terminal; use --once or --json to print");
-        return Ok(ExitCode::from(exit::UNREADABLE));
-    }
+    let is_terminal = io::stdout().is_terminal() && io::stdin().is_terminal();
+    ensure!(
+        is_terminal,
+        "top needs a terminal; use --once or --json to print"
+    );
     live::run(state, args.interval)?;
     Ok(ExitCode::SUCCESS)
 }
