@@ -115,41 +115,35 @@ pub fn table_of_stacks<const N: usize>(
     width: Option<usize>,
 ) -> String {
     let last = N - 1;
-    let longest = |text: &str| text.lines().map(|line| line.chars().count()).max();
-    let width_of = |column: usize, heading: &str| {
-        let cells = rows.iter().map(|row| row[column].as_str());
-        cells
-            .chain([heading])
-            .filter_map(longest)
-            .max()
-            .unwrap_or(0)
-    };
-    let width_of_all = |headings: &[String]| -> usize {
-        let columns = headings.iter().enumerate();
-        columns
-            .map(|(column, heading)| width_of(column, heading))
-            .sum()
-    };
-    let mut table = unlimited_table();
-    let whole = headers.map(str::to_owned);
-    match width {
-        Some(width) if width_of_all(&whole) + 2 * N - 1 > width => {
-            let broken = headers.map(|text| text.replace(' ', "\n").replace('/', "/\n"));
-            let room = width.saturating_sub(width_of_all(&broken[..last]) + last);
-            table.set_header(broken);
-            for row in rows {
-                let mut row = row.clone();
-                row[last] = wrapped_stack(&row[last], room.max(MIN_STACK)).join("\n");
-                table.add_row(row);
-            }
-            set_tight(&mut table);
+    let mut table = filled(headers.map(str::to_owned), rows);
+    if let Some(width) = width.filter(|width| width_of_first(N, &table) + 2 * N - 1 > *width) {
+        let headers = headers.map(|text| text.replace(' ', "\n").replace('/', "/\n"));
+        let numbers = width_of_first(last, &filled(headers.clone(), rows));
+        let room = width.saturating_sub(numbers + last).max(MIN_STACK);
+        let mut rows = rows.to_vec();
+        for row in &mut rows {
+            row[last] = wrapped_stack(&row[last], room).join("\n");
         }
-        _ => {
-            table.set_header(whole).add_rows(rows);
-        }
+        table = filled(headers, &rows);
+        set_tight(&mut table);
     }
     align_right(&mut table, 0..last);
     render(&table)
+}
+
+fn filled<const N: usize>(headers: [String; N], rows: &[[String; N]]) -> Table {
+    let mut table = unlimited_table();
+    table.set_header(headers).add_rows(rows);
+    table
+}
+
+/// The width of the content of the first columns.
+fn width_of_first(count: usize, table: &Table) -> usize {
+    let widths = table.column_max_content_widths();
+    widths[..count]
+        .iter()
+        .map(|width| usize::from(*width))
+        .sum()
 }
 
 /// A stack in lines of `width` columns. Each frame begins a line. Of a longer word the beginning is cut:

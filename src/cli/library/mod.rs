@@ -9,12 +9,13 @@ pub mod sanitizer;
 pub mod search;
 pub mod symbols;
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use elf::Header;
 use flarena_shared::system_error::reason;
+pub use probe::answers;
 
 /// A library that loaded in a child process.
 #[derive(Debug, Clone)]
@@ -93,17 +94,6 @@ fn check(path: &Path) -> Result<Library, String> {
         version,
         hooks,
     })
-}
-
-/// Tries a whole LD_PRELOAD with the library in it, under these variables: other libraries may replace functions of libc
-/// that the library calls at its start.
-pub fn starts_with(preload: &OsStr, variables: &[(&'static str, OsString)]) -> Result<(), String> {
-    probe::answers(preload, variables)
-}
-
-/// The system's jemalloc, if it loads in a child process.
-pub fn system_jemalloc() -> Option<PathBuf> {
-    system_allocator(&search::JEMALLOC)
 }
 
 /// Another allocator of the system, if it loads in a child process. `names` are its file names.

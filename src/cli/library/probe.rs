@@ -26,7 +26,8 @@ pub fn version_of(library: &Path) -> Result<String, String> {
     }
 }
 
-/// Checks that libflarena.so answers in a process with this LD_PRELOAD and these variables.
+/// Checks that libflarena.so answers in a process with this LD_PRELOAD and these variables: other libraries may
+/// replace functions of libc that the library calls at its start.
 pub fn answers(preload_list: &OsStr, variables: &[(&'static str, OsString)]) -> Result<(), String> {
     let probe = ("FLARENA_PROBE", OsString::from("1"));
     let (out, err) = preload(preload_list, variables.iter().cloned().chain([probe]))?;

@@ -20,6 +20,7 @@ use flarena_shared::system_error::reason;
 use serde_json::json;
 
 use crate::library::program::Program;
+use crate::library::search::JEMALLOC;
 use crate::library::{Library, Unusable};
 use crate::{exit, library, output};
 pub use choice::{describe as describe_fault, messages_about_unknown_names};
@@ -95,8 +96,7 @@ pub fn run(args: Args, cli: fn() -> clap::Command) -> anyhow::Result<ExitCode> {
         output::print(&long_help(cli()))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let around = |name: &str| std::env::var_os(name);
-    let mut plan = Plan::new(&around);
+    let mut plan = Plan::new(&|name| std::env::var_os(name));
     plan.names_library = args.verbose;
     let names = std::env::vars_os().map(|(name, _)| name);
     plan.notes.extend(messages_about_unknown_names(names));
@@ -104,11 +104,11 @@ pub fn run(args: Args, cli: fn() -> clap::Command) -> anyhow::Result<ExitCode> {
         plan.put(choice.name, choice.value);
     }
     plan.complete(&args.command, found_for(&args.command, library::find()));
-    let is_set = |key| plan.get(settings::setting(key).name).is_some();
-    let without_effect: Vec<_> = plan.settings().without_effect(is_set).collect();
     if plan.preloads_flarena() {
-        plan.notes
-            .extend(without_effect.into_iter().map(str::to_owned));
+        let is_set = |key| plan.get(settings::setting(key).name).is_some();
+        let settings = plan.settings();
+        let notes: Vec<_> = settings.without_effect(is_set).collect();
+        plan.notes.extend(notes.into_iter().map(str::to_owned));
     }
     if plan.settings().log != LogLevel::Off {
         plan.notes.iter().for_each(output::note);
@@ -125,8 +125,8 @@ fn found_for(command: &[OsString], library: Result<Library, Unusable>) -> Found<
     Found {
         library,
         program: program.and_then(|program| Program::of(program, std::env::var_os("PATH"))),
-        system_jemalloc: &library::system_jemalloc,
-        try_preload: &library::starts_with,
+        system_jemalloc: &|| library::system_allocator(&JEMALLOC),
+        try_preload: &library::answers,
     }
 }
 
@@ -136,8 +136,7 @@ pub fn on_flarena(
     allocator: &str,
     library: &Library,
 ) -> Result<Environment, String> {
-    let around = |name: &str| std::env::var_os(name);
-    let mut plan = Plan::new(&around);
+    let mut plan = Plan::new(&|name| std::env::var_os(name));
     plan.put(settings::setting(Key::Allocator).name, allocator);
     plan.complete(command, found_for(command, Ok(library.clone())));
     match plan.preloads_flarena() {
@@ -148,8 +147,7 @@ pub fn on_flarena(
 
 /// The environment of a command without the library, with another allocator if one is named.
 pub fn without_flarena(allocator: Option<&Path>, hooks: Option<&Path>) -> Environment {
-    let around = |name: &str| std::env::var_os(name);
-    let mut plan = Plan::new(&around);
+    let mut plan = Plan::new(&|name| std::env::var_os(name));
     plan.use_other(allocator, hooks);
     plan.environment
 }
@@ -269,17 +267,22 @@ pub fn quote(value: &str) -> String {
     format!("'{}'", value.replace('\'', r"'\''"))
 }
 
-type Group = (&'static str, fn(&Setting) -> bool);
-const USUAL: [Group; 1] = [(
+/// Groups of settings in the help text: the heading, and whether the usual settings are meant.
+const USUAL: [(&str, bool); 1] = [(
     "Usual settings, each an environment variable (--help-all shows all of them)",
-    |row| row.is_usual,
+    true,
 )];
-const ALL: [Group; 2] = [
-    ("Usual settings, each an environment variable", |row| {
-        row.is_usual
-    }),
-    ("Expert settings", |row| !row.is_usual),
+const ALL: [(&str, bool); 2] = [
+    ("Usual settings, each an environment variable", true),
+    ("Expert settings", false),
 ];
+const EXAMPLES: &str = "\
+Examples:
+  flarena run -- python3 train.py
+  flarena run --allocator jemalloc --profile -- ./startup/start.sh
+  flarena run --marker-file rss-%p.jsonl --limit 8G -- python3 train.py
+  flarena run --dry-run --allocator jemalloc
+";
 
 /// The help of `--help-all`.
 fn long_help(mut cli: clap::Command) -> String {
@@ -290,23 +293,15 @@ fn long_help(mut cli: clap::Command) -> String {
 }
 
 /// The end of the help text.
-fn help(groups: &[Group]) -> String {
-    let mut help = String::from("Examples:\n");
-    for example in [
-        "flarena run -- python3 train.py",
-        "flarena run --allocator jemalloc --profile -- ./startup/start.sh",
-        "flarena run --marker-file rss-%p.jsonl --limit 8G -- python3 train.py",
-        "flarena run --dry-run --allocator jemalloc",
-    ] {
-        help += &format!("  {example}\n");
-    }
-    for (heading, is_in) in groups {
+fn help(groups: &[(&str, bool)]) -> String {
+    let mut help = EXAMPLES.to_owned();
+    for (heading, is_usual) in groups {
         help += &format!("\n{heading}:\n");
-        for row in TABLE.iter().filter(|row| is_in(row)) {
-            help += &format!(
-                "  {}  [default: {}]\n      {}\n",
-                row.name, row.default, row.doc
-            );
+        for row in TABLE.iter().filter(|row| row.is_usual == *is_usual) {
+            let Setting {
+                name, default, doc, ..
+            } = row;
+            help += &format!("  {name}  [default: {default}]\n      {doc}\n");
         }
     }
     help + "\nExit status: that of the command; 2 the command line is wrong; 125 flarena failed before the command \

@@ -150,18 +150,14 @@ fn shortened(text: &str) -> String {
     start + "…"
 }
 
-/// The end of a program's name, which is more specific than its start: as many of a module's last
-/// names as fit.
+/// The end of a program's name, which is more specific than its start.
 fn shortened_command(name: &str) -> String {
     let count = name.chars().count();
     if count <= LONGEST_COMMAND {
         return name.to_owned();
     }
-    let room = |rest: &&str| rest.chars().count() < LONGEST_COMMAND;
-    let mut after_dots = name.match_indices('.').map(|(dot, _)| &name[dot + 1..]);
-    let rest = after_dots.find(room).filter(|rest| *rest != "py");
-    let end = || name.chars().skip(count + 1 - LONGEST_COMMAND).collect();
-    "…".to_owned() + &rest.map_or_else(end, str::to_owned)
+    let end: String = name.chars().skip(count + 1 - LONGEST_COMMAND).collect();
+    "…".to_owned() + end.trim_start_matches('.')
 }
 
 /// The columns with values that fit, with their widths, in the order of the screen. The most important

@@ -70,7 +70,11 @@ fn with_error(size: u64, error: u64) -> String {
 
 /// The memory that has no site.
 fn not_recorded(who: &Who, held: u64) -> String {
-    let mut lines = small_blocks(who, held);
+    let mut lines = String::new();
+    let unrecorded = who.small_bytes.unwrap_or(0);
+    if unrecorded > held.max(MIN_SMALL_BYTES) {
+        lines += &(phrases::unrecorded_small_blocks(unrecorded) + "\n");
+    }
     if let Some(before) = who.before_bytes {
         let small = match who.small {
             Some(_) => "",
@@ -93,16 +97,6 @@ fn not_recorded(who: &Who, held: u64) -> String {
         );
     }
     lines
-}
-
-/// The memory in small blocks that are not sampled, if it is more than that with a site.
-fn small_blocks(who: &Who, held: u64) -> String {
-    match who.small_bytes {
-        Some(small) if small > held.max(MIN_SMALL_BYTES) => {
-            phrases::unrecorded_small_blocks(small) + "\n"
-        }
-        _ => String::new(),
-    }
 }
 
 fn row(one: &Holding, site: &str, place: &str) -> [String; 7] {
