@@ -129,16 +129,12 @@ fn explain_no_listener(process: &Process) -> AskError {
     }
 }
 
-/// Whether a process is too small for a governor, which opens the control channel.
-pub fn is_small(rss_bytes: u64) -> bool {
-    rss_bytes < GOVERNOR_START_BYTES
-}
-
 /// The library checks the size in malloc and free. A program that fills its memory and then sleeps
 /// calls neither.
 fn why_no_channel(rss_bytes: u64) -> String {
     let held = bytes(rss_bytes);
-    if is_small(rss_bytes) {
+    // The governor opens the control channel.
+    if rss_bytes < GOVERNOR_START_BYTES {
         return format!("it is small, {held}, and needs none");
     }
     format!(

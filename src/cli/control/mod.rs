@@ -6,7 +6,7 @@ mod client;
 mod discover;
 mod stats;
 
-pub use ask::{ask, ask_when_open, is_small, AskError, STATS_TIMEOUT};
+pub use ask::{ask, ask_when_open, AskError, STATS_TIMEOUT};
 #[cfg(test)]
 pub use client::Address;
 pub use client::Request;

@@ -28,19 +28,11 @@ pub struct Library {
 }
 
 /// Why no library can be used, in one line.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{}{reason}", path.as_ref().map_or(String::new(), |path| format!("{} cannot be used: ", path.display())))]
 pub struct Unusable {
     pub path: Option<PathBuf>,
     pub reason: String,
-}
-
-impl std::fmt::Display for Unusable {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match &self.path {
-            Some(path) => write!(f, "{} cannot be used: {}", path.display(), self.reason),
-            None => f.write_str(&self.reason),
-        }
-    }
 }
 
 /// Finds the library and tries it. With `FLARENA_LIB` no other library is tried.
@@ -53,22 +45,17 @@ pub fn find() -> Result<Library, Unusable> {
 }
 
 fn locate(named: Option<OsString>, beside: &Path) -> Result<PathBuf, Unusable> {
+    let unusable = |reason| Unusable { path: None, reason };
     if let Some(path) = named.filter(|path| !path.is_empty()) {
-        let unusable = |error| Unusable {
-            path: None,
-            reason: format!("FLARENA_LIB: {error}"),
-        };
-        return std::path::absolute(path).map_err(unusable);
+        return std::path::absolute(path)
+            .map_err(|error| unusable(format!("FLARENA_LIB: {error}")));
     }
-    let found = search::libraries(beside)
-        .into_iter()
-        .find(|path| path.is_file());
-    found.ok_or_else(|| Unusable {
-        path: None,
-        reason: format!(
-            "libflarena.so was not found for {} (FLARENA_LIB can name it)",
-            std::env::consts::ARCH
-        ),
+    let mut places = search::libraries(beside).into_iter();
+    places.find(|path| path.is_file()).ok_or_else(|| {
+        let here = std::env::consts::ARCH;
+        unusable(format!(
+            "libflarena.so was not found for {here} (FLARENA_LIB can name it)"
+        ))
     })
 }
 

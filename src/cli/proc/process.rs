@@ -190,11 +190,9 @@ impl Process {
     /// Whether the file exists for the process: in its container and relative to its directory.
     fn has_file(&self, path: &[u8]) -> bool {
         let path = Path::new(OsStr::from_bytes(path));
-        let seen = match path.strip_prefix("/") {
-            Ok(rest) => self.path("root").join(rest),
-            Err(_) => self.path("cwd").join(path),
-        };
-        fs::metadata(seen).is_ok_and(|found| found.is_file())
+        let base = if path.is_absolute() { "root" } else { "cwd" };
+        let relative = path.strip_prefix("/").unwrap_or(path);
+        self.path(base).join(relative).is_file()
     }
 }
 

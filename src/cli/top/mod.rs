@@ -74,13 +74,13 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     };
     if args.json || args.once {
         let sample = row::collect(args.all, None);
-        let hidden = sample.no_channel.text();
+        let hidden = sample.hidden;
         state.take(sample, Instant::now());
         if args.json {
             output::print_json(&state.visible())?;
         } else {
             let room = output::terminal_width().map(usize::from);
-            output::print(&once(&state, &hidden, room))?;
+            output::print(&once(&state, hidden, room))?;
         }
         return Ok(ExitCode::SUCCESS);
     }
@@ -94,13 +94,13 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
 }
 
 /// The table, and a last line about hidden processes, or about what to do without any.
-fn once(state: &State, hidden: &str, room: Option<usize>) -> String {
+fn once(state: &State, hidden: usize, room: Option<usize>) -> String {
     let rows = state.visible();
     let table = table::table(&rows, room, state.order);
     match (rows.is_empty() && state.filter.is_empty(), hidden) {
-        (true, "") => format!("{table}{NOTHING_RUNS} {HOW_TO_START}\n"),
-        (_, "") => table,
-        (_, hidden) => format!("{table}hidden: {hidden} (--all)\n"),
+        (true, 0) => format!("{table}{NOTHING_RUNS} {HOW_TO_START}\n"),
+        (_, 0) => table,
+        (_, hidden) => format!("{table}hidden: {hidden} without a control channel (--all)\n"),
     }
 }
 
@@ -130,8 +130,8 @@ mod tests {
             Instant::now(),
         );
         let table = |hidden| once(&state, hidden, Some(40));
-        assert!(table("2 small").ends_with("\nhidden: 2 small (--all)\n"));
-        let whole = table("");
+        assert!(table(2).ends_with("\nhidden: 2 without a control channel (--all)\n"));
+        let whole = table(0);
         assert_eq!(whole.lines().count(), 31, "{whole}");
     }
 

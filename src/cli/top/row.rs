@@ -126,36 +126,12 @@ fn user(uid: u32) -> String {
     name.clone()
 }
 
-/// Counts of processes with the library, without a control channel, and without a row.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct NoChannel {
-    pub small: usize,
-    /// Large ones that have not called malloc since they grew, or have no governor.
-    pub others: usize,
-}
-
-impl NoChannel {
-    fn of(sizes: impl Iterator<Item = u64>) -> Self {
-        let (small, others): (Vec<u64>, Vec<u64>) =
-            sizes.partition(|rss_bytes| control::is_small(*rss_bytes));
-        let (small, others) = (small.len(), others.len());
-        Self { small, others }
-    }
-
-    /// The numbers as text, empty without such processes.
-    pub fn text(self) -> String {
-        let counts = [(self.small, "small"), (self.others, "without a channel")];
-        let shown = counts.iter().filter(|(count, _)| *count > 0);
-        let parts = shown.map(|(count, kind)| format!("{count} {kind}"));
-        parts.collect::<Vec<_>>().join(", ")
-    }
-}
-
 /// The processes at one moment.
 #[derive(Debug, Default)]
 pub struct Sample {
     pub rows: Vec<Row>,
-    pub no_channel: NoChannel,
+    /// The number of processes with the library, without a control channel, and without a row.
+    pub hidden: usize,
     pub room: Option<Room>,
     /// The text of the detail view, and its process.
     pub detail: Option<(Process, String)>,
@@ -168,8 +144,6 @@ pub fn collect(all: bool, detail: Option<Process>) -> Sample {
     if all {
         shown.append(&mut hidden);
     }
-    let sizes = hidden.iter().filter_map(|process| process.status().ok());
-    let no_channel = NoChannel::of(sizes.map(|status| status.rss_bytes));
     let processes = Mutex::new(shown.into_iter());
     // The lock is not held while a process answers.
     let next = || processes.lock().next();
@@ -188,7 +162,7 @@ pub fn collect(all: bool, detail: Option<Process>) -> Sample {
     });
     Sample {
         rows: rows.into_inner(),
-        no_channel,
+        hidden: hidden.len(),
         room: Room::read(),
         detail: detail.map(|process| (process, detail::text(&process))),
     }
@@ -210,15 +184,6 @@ mod tests {
         assert_eq!(row.command(), "trainer-3");
         assert_eq!((row.cached_bytes, row.retained_bytes), (Some(3), Some(2)));
         assert_eq!(row.limit_bytes, None);
-    }
-
-    #[test]
-    fn hidden_processes_are_counted_by_size() {
-        let counts = NoChannel::of([9 << 20, 900 << 20, 3 << 20].into_iter());
-        assert_eq!((counts.small, counts.others), (2, 1));
-        assert_eq!(counts.text(), "2 small, 1 without a channel");
-        assert_eq!(NoChannel::of([9].into_iter()).text(), "1 small");
-        assert_eq!(NoChannel::default().text(), "");
     }
 
     #[test]

@@ -88,9 +88,8 @@ fn fitting<'a>(parts: impl IntoIterator<Item = &'a str>, room: u16) -> String {
 
 fn heading(rows: &[&Row], sample: &Sample, width: u16) -> String {
     let mut parts = vec![plural(rows.len() as u64, "process")];
-    let hidden = sample.no_channel.small + sample.no_channel.others;
-    if hidden > 0 {
-        parts.push(format!("{hidden} hidden (a)"));
+    if sample.hidden > 0 {
+        parts.push(format!("{} hidden (a)", sample.hidden));
     }
     if let Some(room) = sample.room {
         let percent = room.used_bytes as f64 / room.total_bytes.max(1) as f64 * 100.0;
@@ -175,7 +174,6 @@ fn footer(state: &State, width: u16) -> String {
 mod tests {
     use std::time::Instant;
 
-    use super::super::row::{NoChannel, Sample};
     use super::super::table::{Order, RSS};
     use super::*;
     use crate::proc::{Process, Room};
@@ -222,10 +220,9 @@ mod tests {
             rss_bytes: Some(512 << 20),
             ..Row::default()
         };
-        let (small, others) = (3, 0);
         let sample = Sample {
             rows: vec![row],
-            no_channel: NoChannel { small, others },
+            hidden: 3,
             ..nothing()
         };
         let mut state = empty();
