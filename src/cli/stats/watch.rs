@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::control::{self, AskError, Request, Stats, STATS_TIMEOUT};
 use crate::output;
 use crate::proc::{Process, ReadError};
-use crate::units::bytes_or_dash;
+use crate::units::{bytes_or_dash, or_dash};
 
 /// The heading is repeated before it scrolls off the screen.
 const LINES_PER_HEADING: u64 = 20;
@@ -79,8 +79,7 @@ fn heading() -> String {
 
 fn line(stats: &Stats) -> String {
     let sizes = SIZES.map(|(_, field)| bytes_or_dash(stats.number(field)));
-    let round = stats.signed("round");
-    let round = round.map_or("-".to_owned(), |round| round.to_string());
+    let round = or_dash(stats.signed("round"));
     let stage = output::plain(stats.text("stage").unwrap_or("-"));
     row(sizes, &round, &stage)
 }

@@ -67,10 +67,10 @@ fn drive(
         }
         terminal.draw(|frame| view::draw(frame, &mut state))?;
         match next_action(&mut state)? {
-            Action::Quit => break,
-            Action::Trim(process) => start(Box::new(move || News::Trimmed(trim(process)))),
-            Action::Refresh => due = Instant::now(),
-            Action::None => {}
+            Some(Action::Quit) => break,
+            Some(Action::Trim(process)) => start(Box::new(move || News::Trimmed(trim(process)))),
+            Some(Action::Refresh) => due = Instant::now(),
+            None => {}
         }
         for news in news.try_iter() {
             match news {
@@ -87,7 +87,7 @@ fn drive(
 
 /// Waits a tick for keys. A closed terminal is not read, because crossterm would read its end in a
 /// busy loop.
-fn next_action(state: &mut State) -> io::Result<Action> {
+fn next_action(state: &mut State) -> io::Result<Option<Action>> {
     let stdin = io::stdin();
     let mut input = [PollFd::new(&stdin, PollFlags::IN)];
     match poll(&mut input, Some(&TICK)) {
@@ -96,7 +96,7 @@ fn next_action(state: &mut State) -> io::Result<Action> {
     }
     let closed = PollFlags::HUP | PollFlags::ERR;
     if input[0].revents().intersects(closed) {
-        return Ok(Action::Quit);
+        return Ok(Some(Action::Quit));
     }
     while event::poll(Duration::ZERO)? {
         let Event::Key(key) = event::read()? else {
@@ -106,12 +106,11 @@ fn next_action(state: &mut State) -> io::Result<Action> {
             continue;
         }
         state.message.clear();
-        match state.key(key) {
-            Action::None => {}
-            action => return Ok(action),
+        if let Some(action) = state.key(key) {
+            return Ok(Some(action));
         }
     }
-    Ok(Action::None)
+    Ok(None)
 }
 
 fn trim(process: Process) -> String {

@@ -24,7 +24,6 @@ pub enum View {
 /// The action of the loop after a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
-    None,
     Quit,
     Trim(Process),
     /// Collect the processes now.
@@ -97,12 +96,12 @@ impl State {
         place.or((!visible.is_empty()).then_some(0))
     }
 
-    pub fn key(&mut self, key: KeyEvent) -> Action {
+    pub fn key(&mut self, key: KeyEvent) -> Option<Action> {
         if key.modifiers.contains(KeyModifiers::CONTROL) {
             return match key.code {
-                KeyCode::Char('c') => Action::Quit,
-                KeyCode::Char('l') => Action::Refresh,
-                _ => Action::None,
+                KeyCode::Char('c') => Some(Action::Quit),
+                KeyCode::Char('l') => Some(Action::Refresh),
+                _ => None,
             };
         }
         match self.view {
@@ -127,22 +126,22 @@ impl State {
     }
 
     /// A key in the help or in the detail view.
-    fn read(&mut self, code: KeyCode) -> Action {
+    fn read(&mut self, code: KeyCode) -> Option<Action> {
         match (code, self.view) {
             (KeyCode::Char(' '), _) => self.scroll += self.page,
-            (KeyCode::Char('t'), View::Detail(process)) => return self.trim(process),
+            (KeyCode::Char('t'), View::Detail(process)) => return Some(self.trim(process)),
             (KeyCode::Char('?' | 'h'), View::Detail(_)) => self.open(View::Help),
             _ => match self.step(code) {
                 Some(step) => self.scroll = self.scroll.saturating_add_signed(step),
                 None => self.view = View::Table,
             },
         }
-        Action::None
+        None
     }
 
-    fn browse(&mut self, code: KeyCode) -> Action {
+    fn browse(&mut self, code: KeyCode) -> Option<Action> {
         match code {
-            KeyCode::Char('q') => return Action::Quit,
+            KeyCode::Char('q') => return Some(Action::Quit),
             KeyCode::Esc => self.filter.clear(),
             KeyCode::Char('?' | 'h') => self.open(View::Help),
             KeyCode::Char('/') => self.view = View::Filter,
@@ -151,28 +150,24 @@ impl State {
             KeyCode::Char('<') | KeyCode::Left => self.sort_by_neighbour(COUNT - 1),
             KeyCode::Char('a') => {
                 self.shows_all = !self.shows_all;
-                return Action::Refresh;
+                return Some(Action::Refresh);
             }
-            KeyCode::Char(' ') => return Action::Refresh,
+            KeyCode::Char(' ') => return Some(Action::Refresh),
             KeyCode::Enter => {
-                if let Some(process) = self.select(0) {
-                    self.open(View::Detail(process));
-                    return Action::Refresh;
-                }
+                let process = self.select(0)?;
+                self.open(View::Detail(process));
+                return Some(Action::Refresh);
             }
             KeyCode::Char('t') => {
-                if let Some(process) = self.select(0) {
-                    return self.trim(process);
-                }
+                let process = self.select(0)?;
+                return Some(self.trim(process));
             }
-            _ => {
-                self.step(code).and_then(|step| self.select(step));
-            }
+            _ => drop(self.step(code).and_then(|step| self.select(step))),
         }
-        Action::None
+        None
     }
 
-    fn edit(&mut self, code: KeyCode) -> Action {
+    fn edit(&mut self, code: KeyCode) -> Option<Action> {
         match code {
             KeyCode::Enter => self.view = View::Table,
             KeyCode::Esc => {
@@ -183,7 +178,7 @@ impl State {
             KeyCode::Char(c) => self.filter.push(c),
             _ => {}
         }
-        Action::None
+        None
     }
 
     /// Sorts by the next shown column in steps of `step`, modulo the number of columns.

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 
 use super::row::Row;
 use crate::output;
-use crate::units::{bytes, signed_size};
+use crate::units::{bytes, or_dash, signed_size};
 
 pub const NOTHING_RUNS: &str = "No process runs with flarena here.";
 pub const HOW_TO_START: &str =
@@ -104,11 +104,6 @@ pub fn cells(row: &Row) -> Cells {
     COLUMNS.each_ref().map(|column| column.value.text(row))
 }
 
-/// The text of a cell, `-` without a value.
-pub fn shown(cells: &Cells, column: usize) -> String {
-    cells[column].clone().unwrap_or_else(|| "-".to_owned())
-}
-
 /// A column and a direction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Order {
@@ -189,7 +184,8 @@ pub fn table(rows: &[&Row], room: Option<usize>, order: Order) -> String {
     let rows: Vec<Cells> = rows.iter().map(|row| cells(row)).collect();
     let columns = layout(&rows, room, order).into_iter();
     let columns: Vec<usize> = columns.map(|(column, _)| column).collect();
-    let line = |row| columns.iter().map(move |&column| shown(row, column));
+    let cell = |row: &Cells, column: &usize| or_dash(row[*column].as_ref());
+    let line = |row| columns.iter().map(move |column| cell(row, column));
     let mut table = output::unlimited_table();
     table.set_header(columns.iter().map(|&column| order.heading(column)));
     table.add_rows(rows.iter().map(line));

@@ -11,7 +11,7 @@ use super::row::{Row, Sample};
 use super::state::{State, View};
 use super::table::{self, COLUMNS, HOW_TO_START, NOTHING_RUNS};
 use crate::output::plain;
-use crate::units::{bytes, plural};
+use crate::units::{bytes, or_dash, plural};
 
 /// The most important first: a narrow terminal drops the last ones.
 const KEYS: &str = "q quit  ? help  Enter details  t trim  s sort  / filter  a all  r reverse";
@@ -118,7 +118,7 @@ fn draw_table(frame: &mut Frame, area: Rect, state: &mut State) {
     });
     let body = rows.iter().map(|row| {
         let columns = layout.iter().map(|&(column, _)| column);
-        TableRow::new(columns.map(|column| cell(column, table::shown(row, column))))
+        TableRow::new(columns.map(|column| cell(column, or_dash(row[column].as_ref()))))
     });
     let widths = layout.iter().map(|(_, width)| Length(*width as u16));
     let widget = Table::new(body, widths)
