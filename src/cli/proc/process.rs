@@ -196,33 +196,27 @@ impl Process {
     }
 }
 
-/// The environment at the start of a process.
+/// The environment at the start of a process: names and values.
 #[derive(Debug, Default)]
-pub struct Environment(Vec<OsString>);
+pub struct Environment(Vec<(OsString, OsString)>);
 
 impl Environment {
     pub fn parse(bytes: &[u8]) -> Self {
-        Self(split_at_nul(bytes))
+        let pair = |entry: &[u8]| {
+            let equals = entry.iter().position(|byte| *byte == b'=')?;
+            let parts = (entry[..equals].to_vec(), entry[equals + 1..].to_vec());
+            Some((OsString::from_vec(parts.0), OsString::from_vec(parts.1)))
+        };
+        Self(bytes.split(|byte| *byte == 0).filter_map(pair).collect())
     }
 
     pub fn names(&self) -> impl Iterator<Item = OsString> + '_ {
-        self.0.iter().filter_map(|entry| {
-            let name = entry
-                .as_encoded_bytes()
-                .split(|byte| *byte == b'=')
-                .next()?;
-            Some(OsString::from_vec(name.to_vec()))
-        })
+        self.0.iter().map(|(name, _)| name.clone())
     }
 
     pub fn get(&self, name: &str) -> Option<OsString> {
-        self.0.iter().find_map(|entry| {
-            let value = entry
-                .as_encoded_bytes()
-                .strip_prefix(name.as_bytes())?
-                .strip_prefix(b"=")?;
-            Some(OsString::from_vec(value.to_vec()))
-        })
+        let pair = self.0.iter().find(|(key, _)| key == name);
+        pair.map(|(_, value)| value.clone())
     }
 }
 
