@@ -7,17 +7,15 @@ mod completions;
 mod control;
 mod doctor;
 mod exit;
-#[cfg(test)]
-mod fuzz;
 mod library;
 mod manual;
 mod output;
 mod proc;
 mod report;
 mod run;
-#[cfg(test)]
-mod scratch;
 mod stats;
+#[cfg(test)]
+mod testing;
 mod top;
 mod trim;
 mod units;
@@ -25,6 +23,9 @@ mod who;
 
 use std::io::Write;
 use std::process::ExitCode;
+
+#[cfg(test)]
+use testing::scratch;
 
 use anyhow::Context;
 use clap::error::{ContextKind, ContextValue, ErrorKind};

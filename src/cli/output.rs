@@ -11,15 +11,9 @@ use serde::Serialize;
 
 /// Writes text to stdout, with a newline at its end.
 pub fn print(text: &str) -> anyhow::Result<()> {
+    let end = if text.ends_with('\n') { "" } else { "\n" };
     let mut out = io::stdout().lock();
-    out.write_all(text.as_bytes())
-        .and_then(|()| {
-            if text.ends_with('\n') {
-                Ok(())
-            } else {
-                out.write_all(b"\n")
-            }
-        })
+    write!(out, "{text}{end}")
         .and_then(|()| out.flush())
         .context("cannot write to stdout")
 }
@@ -83,17 +77,30 @@ pub fn chain(error: &anyhow::Error) -> String {
 
 /// A table without borders, as wide as the terminal. In a pipe its width is not limited.
 pub fn table<const N: usize>(headers: [&str; N]) -> Table {
-    let mut table = Table::new();
-    table
-        .load_preset(presets::NOTHING)
-        .set_header(headers)
-        .set_content_arrangement(ContentArrangement::Disabled);
+    let mut table = unlimited_table();
+    table.set_header(headers);
     if let Some(width) = terminal_width() {
         table
             .set_content_arrangement(ContentArrangement::Dynamic)
             .set_width(width);
     }
     table
+}
+
+/// A table without borders, as wide as its lines.
+pub fn unlimited_table() -> Table {
+    let mut table = Table::new();
+    table
+        .load_preset(presets::NOTHING)
+        .set_content_arrangement(ContentArrangement::Disabled);
+    table
+}
+
+/// One space between the columns of a table, and none around it.
+pub fn set_tight(table: &mut Table) {
+    for column in table.column_iter_mut() {
+        column.set_padding((0, 1));
+    }
 }
 
 /// The narrowest column of stacks.
@@ -108,46 +115,35 @@ pub fn table_of_stacks<const N: usize>(
     width: Option<usize>,
 ) -> String {
     let last = N - 1;
-    let longest = |text: &str| text.lines().map(|line| line.chars().count()).max();
-    let width_of = |column: usize, heading: &str| {
-        let cells = rows.iter().map(|row| row[column].as_str());
-        cells
-            .chain([heading])
-            .filter_map(longest)
-            .max()
-            .unwrap_or(0)
-    };
-    let width_of_all = |headings: &[String]| -> usize {
-        let columns = headings.iter().enumerate();
-        columns
-            .map(|(column, heading)| width_of(column, heading))
-            .sum()
-    };
-    let mut table = Table::new();
-    table
-        .load_preset(presets::NOTHING)
-        .set_content_arrangement(ContentArrangement::Disabled);
-    let whole = headers.map(str::to_owned);
-    match width {
-        Some(width) if width_of_all(&whole) + 2 * N - 1 > width => {
-            let broken = headers.map(|text| text.replace(' ', "\n").replace('/', "/\n"));
-            let room = width.saturating_sub(width_of_all(&broken[..last]) + last);
-            table.set_header(broken);
-            for row in rows {
-                let mut row = row.clone();
-                row[last] = wrapped_stack(&row[last], room.max(MIN_STACK)).join("\n");
-                table.add_row(row);
-            }
-            table.column_iter_mut().for_each(|column| {
-                column.set_padding((0, 1));
-            });
+    let mut table = filled(headers.map(str::to_owned), rows);
+    if let Some(width) = width.filter(|width| width_of_first(N, &table) + 2 * N - 1 > *width) {
+        let headers = headers.map(|text| text.replace(' ', "\n").replace('/', "/\n"));
+        let numbers = width_of_first(last, &filled(headers.clone(), rows));
+        let room = width.saturating_sub(numbers + last).max(MIN_STACK);
+        let mut rows = rows.to_vec();
+        for row in &mut rows {
+            row[last] = wrapped_stack(&row[last], room).join("\n");
         }
-        _ => {
-            table.set_header(whole).add_rows(rows);
-        }
+        table = filled(headers, &rows);
+        set_tight(&mut table);
     }
     align_right(&mut table, 0..last);
     render(&table)
+}
+
+fn filled<const N: usize>(headers: [String; N], rows: &[[String; N]]) -> Table {
+    let mut table = unlimited_table();
+    table.set_header(headers).add_rows(rows);
+    table
+}
+
+/// The width of the content of the first columns.
+fn width_of_first(count: usize, table: &Table) -> usize {
+    let widths = table.column_max_content_widths();
+    widths[..count]
+        .iter()
+        .map(|width| usize::from(*width))
+        .sum()
 }
 
 /// A stack in lines of `width` columns. Each frame begins a line. Of a longer word the beginning is cut:

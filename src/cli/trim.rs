@@ -40,7 +40,13 @@ pub struct Args {
 }
 
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let pids = if args.all { all() } else { args.pid };
+    let pids = match args.all {
+        true => control::listening()
+            .iter()
+            .map(|process| process.pid)
+            .collect(),
+        false => args.pid,
+    };
     let mut failed = false;
     for pid in pids {
         match trim(pid, args.timeout) {
@@ -55,18 +61,10 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             }
         }
     }
-    Ok(if failed {
-        ExitCode::from(exit::UNREADABLE)
-    } else {
-        ExitCode::SUCCESS
-    })
-}
-
-fn all() -> Vec<i32> {
-    control::listening()
-        .into_iter()
-        .map(|process| process.pid)
-        .collect()
+    match failed {
+        true => Ok(ExitCode::from(exit::UNREADABLE)),
+        false => Ok(ExitCode::SUCCESS),
+    }
 }
 
 fn trim(pid: i32, timeout: Duration) -> Result<Stats, AskError> {
@@ -75,12 +73,13 @@ fn trim(pid: i32, timeout: Duration) -> Result<Stats, AskError> {
 
 fn show(pid: i32, answer: &Stats, json: bool) -> anyhow::Result<()> {
     if json {
-        let (released, result) = (answer.number("released_bytes"), answer.signed("result"));
-        let collected = answer.number("gc_released_bytes");
         let line = json!({
-            "pid": pid, "released_bytes": released, "result": result,
-            "collected": answer.flag("collected"), "not_collected_because": answer.text("not_collected_because"),
-            "gc_released_bytes": collected,
+            "pid": pid,
+            "released_bytes": answer.number("released_bytes"),
+            "result": answer.signed("result"),
+            "collected": answer.flag("collected"),
+            "not_collected_because": answer.text("not_collected_because"),
+            "gc_released_bytes": answer.number("gc_released_bytes"),
         });
         return output::print_json(&line);
     }

@@ -102,7 +102,12 @@ pub fn bytes(count: u64) -> String {
 
 /// [`bytes`], or `-` for an unknown size.
 pub fn bytes_or_dash(count: Option<u64>) -> String {
-    count.map_or_else(|| "-".to_owned(), bytes)
+    or_dash(count.map(bytes))
+}
+
+/// The value, or `-` without one.
+pub fn or_dash(value: Option<impl ToString>) -> String {
+    value.map_or_else(|| "-".to_owned(), |value| value.to_string())
 }
 
 #[cfg(test)]

@@ -148,10 +148,7 @@ fn start(command: &[OsString], environment: &Environment, log: &Path) -> anyhow:
     let mut started = Command::new(&command[0]);
     started.args(&command[1..]).process_group(0);
     started.stdin(Stdio::null()).stdout(out).stderr(err);
-    for name in &environment.unset {
-        started.env_remove(name);
-    }
-    started.envs(environment.set.iter().map(|(name, value)| (name, value)));
+    environment.apply_to(&mut started);
     started.spawn().map_err(|error| {
         let _ = std::fs::remove_file(log);
         anyhow::anyhow!(cannot_start(&command[0], &error))

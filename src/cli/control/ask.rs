@@ -1,12 +1,13 @@
 //! Sends one request to one process, and explains why there is no answer.
 
+use std::io::{self, ErrorKind};
 use std::thread;
 use std::time::Duration;
 
 use flarena_shared::defaults::GOVERNOR_START_BYTES;
 use flarena_shared::system_error::reason;
 
-use super::client::{self, Failure, Request};
+use super::client::{self, is_hang_up, Address, Request};
 use super::discover::has_library;
 use super::stats::Stats;
 use crate::proc::{Process, ReadError};
@@ -73,13 +74,14 @@ pub fn ask(process: &Process, request: Request, timeout: Duration) -> Result<Sta
     // The process hangs up on a permitted client whose request line is late, which happens on a
     // busy machine. Such a request is repeated.
     let attempts = if may_ask(process) { ATTEMPTS } else { 1 };
-    let mut result = client::exchange(process, request, timeout);
+    let exchange = || client::exchange(process, Address::of(process), request, timeout);
+    let mut result = exchange();
     for _ in 1..attempts {
-        if matches!(result, Err(Failure::HungUp)) {
-            result = client::exchange(process, request, timeout);
+        if result.as_ref().is_err_and(is_hang_up) {
+            result = exchange();
         }
     }
-    let text = result.map_err(|failure| explain(failure, process, timeout))?;
+    let text = result.map_err(|error| explain(&error, process, timeout))?;
     Stats::parse(&text).map_err(|reason| AskError::Garbled { pid, reason })
 }
 
@@ -90,52 +92,49 @@ fn may_ask(process: &Process) -> bool {
     own.is_root() || owner == Some(own.as_raw())
 }
 
-fn explain(failure: Failure, process: &Process, timeout: Duration) -> AskError {
+fn explain(error: &io::Error, process: &Process, timeout: Duration) -> AskError {
     let pid = process.pid;
-    match failure {
-        Failure::NoListener => explain_no_listener(process),
-        Failure::HungUp if may_ask(process) => AskError::HungUp(pid),
-        Failure::HungUp => AskError::Refused(pid),
-        Failure::TimedOut => AskError::TimedOut {
+    match error.kind() {
+        _ if is_hang_up(error) && may_ask(process) => AskError::HungUp(pid),
+        _ if is_hang_up(error) => AskError::Refused(pid),
+        ErrorKind::ConnectionRefused => explain_no_listener(process),
+        ErrorKind::WouldBlock | ErrorKind::TimedOut => AskError::TimedOut {
             pid,
             seconds: timeout.as_secs_f64(),
         },
-        Failure::Imposter => AskError::Imposter(pid),
-        Failure::TooLong => AskError::Garbled {
+        ErrorKind::AddrInUse => AskError::Imposter(pid),
+        ErrorKind::InvalidData => AskError::Garbled {
             pid,
             reason: "it is too long".to_owned(),
         },
-        Failure::Io(error) => AskError::Other {
+        _ => AskError::Other {
             pid,
-            reason: reason(&error),
+            reason: reason(error),
         },
     }
 }
 
 fn explain_no_listener(process: &Process) -> AskError {
     let pid = process.pid;
+    if process.has_ended() {
+        return ReadError::Gone(pid).into();
+    }
     match has_library(process) {
         Ok(true) => AskError::NoChannel {
             pid,
             rss_bytes: process.status().map_or(0, |status| status.rss_bytes),
         },
-        // A zombie has no mappings.
-        Ok(false) if process.has_ended() => ReadError::Gone(pid).into(),
         Ok(false) => AskError::NoLibrary(pid),
         Err(error) => error.into(),
     }
-}
-
-/// Whether a process is too small for a governor, which opens the control channel.
-pub fn is_small(rss_bytes: u64) -> bool {
-    rss_bytes < GOVERNOR_START_BYTES
 }
 
 /// The library checks the size in malloc and free. A program that fills its memory and then sleeps
 /// calls neither.
 fn why_no_channel(rss_bytes: u64) -> String {
     let held = bytes(rss_bytes);
-    if is_small(rss_bytes) {
+    // The governor opens the control channel.
+    if rss_bytes < GOVERNOR_START_BYTES {
         return format!("it is small, {held}, and needs none");
     }
     format!(
@@ -146,9 +145,8 @@ fn why_no_channel(rss_bytes: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::client::Address;
-    use super::super::server::Server;
     use super::*;
+    use crate::testing::server::Server;
 
     fn own() -> Process {
         Process::find(std::process::id() as i32).unwrap()
@@ -277,7 +275,7 @@ mod tests {
             pid: std::process::id() as i32,
             ..server.address
         };
-        let failure = client::exchange_at(&init, address, Request::Stats, Duration::from_secs(1));
-        assert!(matches!(failure, Err(Failure::Imposter)));
+        let failure = client::exchange(&init, address, Request::Stats, Duration::from_secs(1));
+        assert_eq!(failure.unwrap_err().kind(), ErrorKind::AddrInUse);
     }
 }

@@ -4,7 +4,7 @@
 //! and the start time, so a later process with the same pid has another name.
 
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::mem;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -74,87 +74,65 @@ impl Request {
     }
 }
 
-#[derive(Debug)]
-pub enum Failure {
-    NoListener,
-    /// The process closed the connection, or refused it, before it answered.
-    HungUp,
-    TimedOut,
-    /// Another process listens under the name.
-    Imposter,
-    TooLong,
-    Io(io::Error),
+/// Whether the process closed the connection, or refused it, before it answered.
+pub fn is_hang_up(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::BrokenPipe
+            | ErrorKind::ConnectionReset
+            | ErrorKind::PermissionDenied
+            | ErrorKind::UnexpectedEof
+    )
 }
 
-impl From<io::Error> for Failure {
-    fn from(error: io::Error) -> Self {
-        match error.kind() {
-            io::ErrorKind::ConnectionRefused => Failure::NoListener,
-            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => Failure::TimedOut,
-            io::ErrorKind::BrokenPipe
-            | io::ErrorKind::ConnectionReset
-            | io::ErrorKind::PermissionDenied => Failure::HungUp,
-            _ => Failure::Io(error),
-        }
-    }
-}
-
-impl From<Errno> for Failure {
-    fn from(errno: Errno) -> Self {
-        io::Error::from(errno).into()
-    }
-}
-
-pub fn exchange(process: &Process, request: Request, timeout: Duration) -> Result<String, Failure> {
-    exchange_at(process, Address::of(process), request, timeout)
-}
-
-pub(super) fn exchange_at(
+/// The answer. An error of the kind `ConnectionRefused` means that no process listens under the address, `AddrInUse`
+/// that another process does, and `InvalidData` that the answer is too long.
+pub fn exchange(
     process: &Process,
     address: Address,
     request: Request,
     timeout: Duration,
-) -> Result<String, Failure> {
+) -> io::Result<String> {
     let socket = socket_in_network_of(process)?;
     set_socket_timeout(&socket, Timeout::Send, Some(timeout))?;
     set_socket_timeout(&socket, Timeout::Recv, Some(timeout))?;
     let name = SocketAddrUnix::new_abstract_name(address.name().as_bytes())?;
     connect(&socket, &name)?;
     if peer_pid(socket.as_fd())? != process.pid {
-        return Err(Failure::Imposter);
+        return Err(ErrorKind::AddrInUse.into());
     }
     let mut stream = UnixStream::from(socket);
     stream.write_all(request.line().as_bytes())?;
     let answer = read_line(&mut stream, Instant::now() + timeout)?;
     if answer.is_empty() {
-        return Err(Failure::HungUp);
+        return Err(ErrorKind::UnexpectedEof.into());
     }
     Ok(answer)
 }
 
 /// The deadline also ends an answer that arrives byte by byte.
-fn read_line(stream: &mut impl Read, deadline: Instant) -> Result<String, Failure> {
+fn read_line(stream: &mut impl Read, deadline: Instant) -> io::Result<String> {
     let mut answer = Vec::new();
     let mut chunk = [0; 8192];
     while !answer.ends_with(b"\n") {
         match stream.read(&mut chunk) {
             Ok(0) => break,
             Ok(count) => answer.extend_from_slice(&chunk[..count]),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error.into()),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
         }
         if answer.len() as u64 > MAX_ANSWER_BYTES {
-            return Err(Failure::TooLong);
+            return Err(ErrorKind::InvalidData.into());
         }
         if Instant::now() > deadline {
-            return Err(Failure::TimedOut);
+            return Err(ErrorKind::TimedOut.into());
         }
     }
     Ok(String::from_utf8_lossy(&answer).into_owned())
 }
 
 /// Abstract names belong to a network namespace, and a container has its own one.
-fn socket_in_network_of(process: &Process) -> Result<OwnedFd, Failure> {
+fn socket_in_network_of(process: &Process) -> io::Result<OwnedFd> {
     let own = std::fs::read_link("/proc/self/ns/net").ok();
     let theirs = process.network_namespace();
     if theirs.is_none() || theirs == own {
@@ -167,13 +145,7 @@ fn socket_in_network_of(process: &Process) -> Result<OwnedFd, Failure> {
         move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))?;
         socket()
     });
-    match made.join() {
-        Ok(Err(Errno::PERM)) => Err(Failure::HungUp),
-        Ok(made) => Ok(made?),
-        Err(_) => Err(Failure::Io(io::Error::other(
-            "cannot enter the network namespace of the process",
-        ))),
-    }
+    Ok(made.join().unwrap_or(Err(Errno::PERM))?)
 }
 
 fn socket() -> Result<OwnedFd, Errno> {

@@ -77,8 +77,8 @@ fn parse(table: &str) -> HashSet<Address> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::server::Server;
     use super::*;
+    use crate::testing::server::Server;
 
     #[test]
     fn only_abstract_names_of_flarena_are_found_in_the_kernels_table() {

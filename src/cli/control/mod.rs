@@ -4,11 +4,11 @@
 mod ask;
 mod client;
 mod discover;
-#[cfg(test)]
-pub mod server;
 mod stats;
 
-pub use ask::{ask, ask_when_open, is_small, AskError, STATS_TIMEOUT};
+pub use ask::{ask, ask_when_open, AskError, STATS_TIMEOUT};
+#[cfg(test)]
+pub use client::Address;
 pub use client::Request;
 pub use discover::{has_library, listening, with_library};
 pub use stats::Stats;

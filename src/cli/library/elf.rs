@@ -5,8 +5,10 @@ use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use object::elf::{self, FileHeader32, FileHeader64, SHN_UNDEF, SHT_DYNSYM, SHT_SYMTAB};
-use object::read::elf::{Dyn, FileHeader, ProgramHeader, SectionHeader, SectionTable, Sym};
+use object::elf::{self, FileHeader32, FileHeader64, SHN_UNDEF};
+use object::read::elf::{
+    Dyn, ElfFile64, FileHeader, ProgramHeader, SectionHeader, Sym, SymbolTable,
+};
 use object::{Endianness, FileKind, ReadCache, ReadRef};
 
 use super::sanitizer::{is_init, is_runtime};
@@ -30,7 +32,11 @@ impl Header {
             Ok(FileKind::Elf64) => parse::<FileHeader64<Endianness>, _>(&cache),
             _ => return Ok(None),
         };
-        header.map(Some).map_err(io::Error::other)
+        let mut header = header.map_err(io::Error::other)?;
+        // A file that was stripped of its sections runs, too.
+        let file = Elf::parse(&cache).ok();
+        header.sanitizer = file.and_then(|file| sanitizer(&file));
+        Ok(Some(header))
     }
 
     pub fn uses_musl(&self) -> bool {
@@ -60,90 +66,58 @@ where
             interpreter = Some(String::from_utf8_lossy(path).into_owned());
         }
     }
-    let machine = machine_name(header.e_machine(endian), header.is_class_64());
     Ok(Header {
-        machine,
+        machine: machine_name(header.e_machine(endian), header.is_class_64()),
         interpreter,
-        // A file that was stripped of its sections runs, too.
-        sanitizer: sanitizer(header, endian, data).unwrap_or(None),
+        sanitizer: None,
     })
 }
 
-fn sanitizer<'data, H, R>(header: &H, endian: Endianness, data: R) -> object::Result<Option<String>>
-where
-    H: FileHeader<Endian = Endianness>,
-    R: ReadRef<'data>,
-{
-    let sections = header.sections(endian, data)?;
-    if let Some(library) = needed_runtime(&sections, endian, data)? {
-        return Ok(Some(format!("runtime {library}")));
+type Elf<'data> = ElfFile64<'data, Endianness, &'data ReadCache<File>>;
+
+fn sanitizer(file: &Elf) -> Option<String> {
+    if let Some(library) = needed_runtime(file) {
+        return Some(format!("runtime {library}"));
     }
     // gcc exports no function of a runtime that is linked in, so only a program with all symbols shows it.
-    for table in [SHT_DYNSYM, SHT_SYMTAB] {
-        if let Some(function) = linked_in_runtime(&sections, endian, data, table)? {
-            return Ok(Some(format!("linked-in runtime ({function})")));
-        }
-    }
-    Ok(None)
+    let tables = [file.elf_dynamic_symbol_table(), file.elf_symbol_table()];
+    let function = tables
+        .into_iter()
+        .find_map(|symbols| linked_in_runtime(file, symbols))?;
+    Some(format!("linked-in runtime ({function})"))
 }
 
-fn needed_runtime<'data, H, R>(
-    sections: &SectionTable<'data, H, R>,
-    endian: Endianness,
-    data: R,
-) -> object::Result<Option<String>>
-where
-    H: FileHeader<Endian = Endianness>,
-    R: ReadRef<'data>,
-{
-    for section in sections.iter() {
-        let Some((entries, link)) = section.dynamic(endian, data)? else {
-            continue;
-        };
-        let strings = sections.strings(endian, data, link)?;
-        for entry in entries {
-            if entry.tag32(endian) != Some(elf::DT_NEEDED) {
-                continue;
-            }
-            let Some(name) = entry.val32(endian).and_then(|at| strings.get(at).ok()) else {
-                continue;
-            };
-            let name = String::from_utf8_lossy(name);
-            if is_runtime(&name) {
-                return Ok(Some(name.into_owned()));
-            }
-        }
-    }
-    Ok(None)
+fn needed_runtime(file: &Elf) -> Option<String> {
+    let (endian, data, sections) = (file.endian(), file.data(), file.elf_section_table());
+    let (entries, strings) = sections.dynamic(endian, data).ok()??;
+    let strings = sections.strings(endian, data, strings).ok()?;
+    let needed = entries
+        .iter()
+        .filter(|entry| entry.tag32(endian) == Some(elf::DT_NEEDED));
+    let names = needed.filter_map(|entry| strings.get(entry.val32(endian)?).ok());
+    let mut names = names.map(|name| String::from_utf8_lossy(name).into_owned());
+    names.find(|name| is_runtime(name))
 }
 
 /// The function with which a runtime starts, if the table defines one.
-fn linked_in_runtime<'data, H, R>(
-    sections: &SectionTable<'data, H, R>,
-    endian: Endianness,
-    data: R,
-    table: u32,
-) -> object::Result<Option<String>>
-where
-    H: FileHeader<Endian = Endianness>,
-    R: ReadRef<'data>,
-{
-    let symbols = sections.symbols(endian, data, table)?;
-    if symbols.is_empty() {
-        return Ok(None);
-    }
+fn linked_in_runtime<'data>(
+    file: &Elf<'data>,
+    symbols: &SymbolTable<'data, FileHeader64<Endianness>, &'data ReadCache<File>>,
+) -> Option<String> {
+    let (endian, sections) = (file.endian(), file.elf_section_table());
     // One pass over all names is faster than a look-up of each.
-    let names = sections.section(symbols.string_section())?;
-    let names = names.data(endian, data)?;
+    let names = sections.section(symbols.string_section()).ok()?;
+    let names = names.data(endian, file.data()).ok()?;
     if !names.split(|&byte| byte == 0).any(is_init) {
-        return Ok(None);
+        return None;
     }
-    let is_defined = |symbol: &&H::Sym| symbol.st_shndx(endian) != SHN_UNDEF;
-    let mut defined = symbols.iter().filter(is_defined);
-    Ok(defined.find_map(|symbol| {
+    let mut defined = symbols
+        .iter()
+        .filter(|symbol| symbol.st_shndx(endian) != SHN_UNDEF);
+    defined.find_map(|symbol| {
         let name = symbols.symbol_name(endian, symbol).ok()?;
         is_init(name).then(|| String::from_utf8_lossy(name).into_owned())
-    }))
+    })
 }
 
 fn machine_name(machine: u16, is_64: bool) -> &'static str {

@@ -9,12 +9,13 @@ pub mod sanitizer;
 pub mod search;
 pub mod symbols;
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use elf::Header;
 use flarena_shared::system_error::reason;
+pub use probe::answers;
 
 /// A library that loaded in a child process.
 #[derive(Debug, Clone)]
@@ -27,19 +28,11 @@ pub struct Library {
 }
 
 /// Why no library can be used, in one line.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{}{reason}", path.as_ref().map_or(String::new(), |path| format!("{} cannot be used: ", path.display())))]
 pub struct Unusable {
     pub path: Option<PathBuf>,
     pub reason: String,
-}
-
-impl std::fmt::Display for Unusable {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match &self.path {
-            Some(path) => write!(f, "{} cannot be used: {}", path.display(), self.reason),
-            None => f.write_str(&self.reason),
-        }
-    }
 }
 
 /// Finds the library and tries it. With `FLARENA_LIB` no other library is tried.
@@ -52,22 +45,17 @@ pub fn find() -> Result<Library, Unusable> {
 }
 
 fn locate(named: Option<OsString>, beside: &Path) -> Result<PathBuf, Unusable> {
+    let unusable = |reason| Unusable { path: None, reason };
     if let Some(path) = named.filter(|path| !path.is_empty()) {
-        let unusable = |error| Unusable {
-            path: None,
-            reason: format!("FLARENA_LIB: {error}"),
-        };
-        return std::path::absolute(path).map_err(unusable);
+        return std::path::absolute(path)
+            .map_err(|error| unusable(format!("FLARENA_LIB: {error}")));
     }
-    let found = search::libraries(beside)
-        .into_iter()
-        .find(|path| path.is_file());
-    found.ok_or_else(|| Unusable {
-        path: None,
-        reason: format!(
-            "libflarena.so was not found for {} (FLARENA_LIB can name it)",
-            std::env::consts::ARCH
-        ),
+    let mut places = search::libraries(beside).into_iter();
+    places.find(|path| path.is_file()).ok_or_else(|| {
+        let here = std::env::consts::ARCH;
+        unusable(format!(
+            "libflarena.so was not found for {here} (FLARENA_LIB can name it)"
+        ))
     })
 }
 
@@ -93,17 +81,6 @@ fn check(path: &Path) -> Result<Library, String> {
         version,
         hooks,
     })
-}
-
-/// Tries a whole LD_PRELOAD with the library in it, under these variables: other libraries may replace functions of libc
-/// that the library calls at its start.
-pub fn starts_with(preload: &OsStr, variables: &[(&'static str, OsString)]) -> Result<(), String> {
-    probe::answers(preload, variables)
-}
-
-/// The system's jemalloc, if it loads in a child process.
-pub fn system_jemalloc() -> Option<PathBuf> {
-    system_allocator(&search::JEMALLOC)
 }
 
 /// Another allocator of the system, if it loads in a child process. `names` are its file names.

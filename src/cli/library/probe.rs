@@ -2,15 +2,15 @@
 //! about a preload that it cannot load, or ends the program if glibc is too old.
 
 use std::ffi::{OsStr, OsString};
-use std::io::Read;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{self, Receiver};
+use std::process::{Command, Stdio};
+use std::sync::mpsc;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use flarena_shared::system_error;
+use rustix::process::{kill_process, Pid, Signal};
 
 /// Loading takes milliseconds, and seconds from a network file system.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -26,7 +26,8 @@ pub fn version_of(library: &Path) -> Result<String, String> {
     }
 }
 
-/// Checks that libflarena.so answers in a process with this LD_PRELOAD and these variables.
+/// Checks that libflarena.so answers in a process with this LD_PRELOAD and these variables: other libraries may
+/// replace functions of libc that the library calls at its start.
 pub fn answers(preload_list: &OsStr, variables: &[(&'static str, OsString)]) -> Result<(), String> {
     let probe = ("FLARENA_PROBE", OsString::from("1"));
     let (out, err) = preload(preload_list, variables.iter().cloned().chain([probe]))?;
@@ -58,25 +59,29 @@ fn preload(
         .stderr(Stdio::piped());
     // Its own process group, so that a signal from the terminal does not end the child.
     command.process_group(0);
-    let mut child = command.spawn().map_err(|error| {
-        format!(
-            "cannot start a process to try it in: {}",
-            system_error::reason(&error)
-        )
+    let child = command.spawn().map_err(|error| {
+        let reason = system_error::reason(&error);
+        format!("cannot start a process to try it in: {reason}")
     })?;
-    let output = output_of(&mut child);
-    if output.is_none() {
-        let _ = child.kill();
-    }
-    let status = child.wait();
-    let output = output.ok_or_else(|| format!("it did not load within {} s", TIMEOUT.as_secs()))?;
-    match status.ok().and_then(|status| status.signal()) {
+    let pid = Pid::from_child(&child);
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || sender.send(child.wait_with_output()));
+    let Ok(Ok(output)) = receiver.recv_timeout(TIMEOUT) else {
+        let _ = kill_process(pid, Signal::KILL);
+        // The command must not inherit a zombie, and a program that the child started may keep the streams open.
+        let _ = receiver.recv_timeout(Duration::from_secs(1));
+        return Err(format!("it did not load within {} s", TIMEOUT.as_secs()));
+    };
+    match output.status.signal() {
         Some(signal) => Err(format!(
             "`LD_PRELOAD='{}' {}` ends with signal {signal}",
             list.to_string_lossy(),
             command.get_program().to_string_lossy()
         )),
-        None => Ok(output),
+        None => {
+            let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+            Ok((text(output.stdout), text(output.stderr)))
+        }
     }
 }
 
@@ -88,28 +93,6 @@ fn tiny_program() -> Command {
     let mut command = Command::new(path.map_or(OsStr::new("/proc/self/exe"), OsStr::new));
     command.arg("--version");
     command
-}
-
-fn output_of(child: &mut Child) -> Option<(String, String)> {
-    let (out, err) = (
-        read_in_thread(child.stdout.take()?),
-        read_in_thread(child.stderr.take()?),
-    );
-    let deadline = Instant::now() + TIMEOUT;
-    let stdout = out.recv_timeout(TIMEOUT).ok()?;
-    let stderr = err.recv_timeout(deadline.saturating_duration_since(Instant::now()));
-    Some((stdout, stderr.ok()?))
-}
-
-/// Reads a stream in a thread, so that both streams are read at once and with a timeout.
-fn read_in_thread(stream: impl Read + Send + 'static) -> Receiver<String> {
-    let (sender, receiver) = mpsc::channel();
-    thread::spawn(move || {
-        let mut bytes = Vec::new();
-        let _ = stream.take(64 << 10).read_to_end(&mut bytes);
-        sender.send(String::from_utf8_lossy(&bytes).into_owned())
-    });
-    receiver
 }
 
 /// The reason in the loader's first line.

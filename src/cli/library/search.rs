@@ -39,23 +39,15 @@ pub const JEMALLOC: [&str; 3] = ["libjemalloc.so.2", "libjemalloc.so.1", "libjem
 
 /// Places of a library of the system with one of these names.
 pub fn system_libraries(names: &[&str]) -> Vec<PathBuf> {
-    let multiarch = multiarch();
-    let dirs = [
-        format!("/usr/lib/{multiarch}"),
-        format!("/lib/{multiarch}"),
-        "/usr/lib64".to_owned(),
-        "/lib64".to_owned(),
-        "/usr/lib".to_owned(),
-        "/lib".to_owned(),
-        format!("/usr/local/lib/{multiarch}"),
-        "/usr/local/lib64".to_owned(),
-        "/usr/local/lib".to_owned(),
-    ];
-    let in_dir = |dir: &String| -> Vec<PathBuf> {
-        let names = names.iter();
-        names.map(|name| Path::new(dir).join(name)).collect()
-    };
-    dirs.iter().flat_map(in_dir).collect()
+    let multiarch = format!("lib/{}", multiarch());
+    let mut places = Vec::new();
+    for root in ["/usr", "/", "/usr/local"] {
+        for dir in [&multiarch, "lib64", "lib"] {
+            let dir = Path::new(root).join(dir);
+            places.extend(names.iter().map(|name| dir.join(name)));
+        }
+    }
+    places
 }
 
 fn multiarch() -> String {

@@ -12,6 +12,7 @@ use std::sync::LazyLock;
 
 use flarena_shared::system_error::reason;
 use flarena_shared::{kernel_path, python_line};
+use serde::Serialize;
 
 use super::files::{parse_maps, Mapping, Rollup, Stat, Status};
 
@@ -33,11 +34,11 @@ pub enum ReadError {
 }
 
 /// One process, identified by its pid and its start time, because pids are reused.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize)]
 pub struct Process {
     pub pid: i32,
+    #[serde(skip)]
     pub start_ticks: u64,
-    dir: PathBuf,
 }
 
 /// Parses a process id from the command line.
@@ -48,13 +49,9 @@ pub fn parse_pid(text: &str) -> Result<i32, String> {
 
 impl Process {
     pub fn find(pid: i32) -> Result<Self, ReadError> {
-        let mut process = Self {
-            pid,
-            start_ticks: 0,
-            dir: Path::new("/proc").join(pid.to_string()),
-        };
-        process.start_ticks = process.stat()?.start_ticks;
-        Ok(process)
+        let start_ticks = 0;
+        let start_ticks = Self { pid, start_ticks }.stat()?.start_ticks;
+        Ok(Self { pid, start_ticks })
     }
 
     /// Every process in `/proc`.
@@ -66,12 +63,12 @@ impl Process {
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
-        self.dir.join(name)
+        PathBuf::from(format!("/proc/{}/{name}", self.pid))
     }
 
     /// The place of a file of the process's file system, which may be that of a container.
     pub fn inside(&self, path: &str) -> PathBuf {
-        self.dir.join("root").join(path.trim_start_matches('/'))
+        self.path("root").join(path.trim_start_matches('/'))
     }
 
     /// The place of a path that the process names: in its file system, and relative to its directory.
@@ -119,7 +116,11 @@ impl Process {
 
     /// Whether it is gone or a zombie, or another process has its pid.
     pub fn has_ended(&self) -> bool {
-        match self.stat() {
+        self.is_end(self.stat())
+    }
+
+    fn is_end(&self, stat: Result<Stat, ReadError>) -> bool {
+        match stat {
             Ok(stat) => stat.is_zombie || stat.start_ticks != self.start_ticks,
             Err(error) => matches!(error, ReadError::Gone(_)),
         }
@@ -196,37 +197,31 @@ impl Process {
 
     /// Whether the file exists for the process: in its container and relative to its directory.
     fn has_file(&self, path: &[u8]) -> bool {
-        fs::metadata(self.resolve(OsStr::from_bytes(path))).is_ok_and(|found| found.is_file())
+        self.resolve(OsStr::from_bytes(path)).is_file()
     }
 }
 
-/// The environment at the start of a process.
+/// The environment at the start of a process: names and values.
 #[derive(Debug, Default)]
-pub struct Environment(Vec<OsString>);
+pub struct Environment(Vec<(OsString, OsString)>);
 
 impl Environment {
     pub fn parse(bytes: &[u8]) -> Self {
-        Self(split_at_nul(bytes))
+        let pair = |entry: &[u8]| {
+            let equals = entry.iter().position(|byte| *byte == b'=')?;
+            let parts = (entry[..equals].to_vec(), entry[equals + 1..].to_vec());
+            Some((OsString::from_vec(parts.0), OsString::from_vec(parts.1)))
+        };
+        Self(bytes.split(|byte| *byte == 0).filter_map(pair).collect())
     }
 
     pub fn names(&self) -> impl Iterator<Item = OsString> + '_ {
-        self.0.iter().filter_map(|entry| {
-            let name = entry
-                .as_encoded_bytes()
-                .split(|byte| *byte == b'=')
-                .next()?;
-            Some(OsString::from_vec(name.to_vec()))
-        })
+        self.0.iter().map(|(name, _)| name.clone())
     }
 
     pub fn get(&self, name: &str) -> Option<OsString> {
-        self.0.iter().find_map(|entry| {
-            let value = entry
-                .as_encoded_bytes()
-                .strip_prefix(name.as_bytes())?
-                .strip_prefix(b"=")?;
-            Some(OsString::from_vec(value.to_vec()))
-        })
+        let pair = self.0.iter().find(|(key, _)| key == name);
+        pair.map(|(_, value)| value.clone())
     }
 }
 
@@ -282,7 +277,6 @@ pub fn user_name(uid: u32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scratch::Scratch;
 
     #[test]
     fn a_missing_process_is_reported_as_gone() {
@@ -295,12 +289,8 @@ mod tests {
         assert!(!own.has_ended());
         own.start_ticks += 1;
         assert!(own.has_ended());
-        let scratch = Scratch::new();
-        own.dir = scratch.path().to_owned();
-        assert!(own.has_ended());
-        // Reading a directory fails with EISDIR.
-        scratch.write("stat/file", "");
-        assert!(!own.has_ended());
+        assert!(own.is_end(Err(ReadError::Gone(own.pid))));
+        assert!(!own.is_end(Err(ReadError::Denied(own.pid))));
     }
 
     #[test]

@@ -4,6 +4,7 @@ mod choice;
 mod inherited;
 mod plan;
 
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -16,11 +17,15 @@ use clap::ValueHint;
 use flarena_shared::parse;
 use flarena_shared::settings::{self, Key, LogLevel, Setting, TABLE};
 use flarena_shared::system_error::reason;
+use serde_json::json;
 
 use crate::library::program::Program;
+use crate::library::search::JEMALLOC;
+use crate::library::{Library, Unusable};
 use crate::{exit, library, output};
 pub use choice::{describe as describe_fault, messages_about_unknown_names};
 use choice::{value_of, Choice};
+pub use plan::Environment;
 use plan::{Found, Plan};
 
 /// The pid of the launcher, which `exec` keeps for the command. The library prints messages for the
@@ -91,29 +96,19 @@ pub fn run(args: Args, cli: fn() -> clap::Command) -> anyhow::Result<ExitCode> {
         output::print(&long_help(cli()))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let around = |name: &str| std::env::var_os(name);
-    let mut plan = Plan::new(&around);
+    let mut plan = Plan::new(&|name| std::env::var_os(name));
     plan.names_library = args.verbose;
     let names = std::env::vars_os().map(|(name, _)| name);
     plan.notes.extend(messages_about_unknown_names(names));
     for choice in choices(&args) {
         plan.put(choice.name, choice.value);
     }
-    let found = Found {
-        library: library::find(),
-        program: args
-            .command
-            .first()
-            .and_then(|c| Program::of(c, std::env::var_os("PATH"))),
-        system_jemalloc: &library::system_jemalloc,
-        try_preload: &library::starts_with,
-    };
-    plan.complete(&args.command, found);
-    let is_set = |key| plan.get(settings::setting(key).name).is_some();
-    let without_effect: Vec<_> = plan.settings().without_effect(is_set).collect();
+    plan.complete(&args.command, found_for(&args.command, library::find()));
     if plan.preloads_flarena() {
-        plan.notes
-            .extend(without_effect.into_iter().map(str::to_owned));
+        let is_set = |key| plan.get(settings::setting(key).name).is_some();
+        let settings = plan.settings();
+        let notes: Vec<_> = settings.without_effect(is_set).collect();
+        plan.notes.extend(notes.into_iter().map(str::to_owned));
     }
     if plan.settings().log != LogLevel::Off {
         plan.notes.iter().for_each(output::note);
@@ -125,17 +120,13 @@ pub fn run(args: Args, cli: fn() -> clap::Command) -> anyhow::Result<ExitCode> {
     Ok(exec_command(&args.command, &plan))
 }
 
-/// What a command needs to start with an allocator, as changes of this process's environment.
-#[derive(Debug, Clone, Default)]
-pub struct Environment {
-    pub set: Vec<(&'static str, OsString)>,
-    pub unset: Vec<&'static str>,
-}
-
-impl From<Plan<'_>> for Environment {
-    fn from(plan: Plan) -> Self {
-        let (set, unset) = (plan.set, plan.unset);
-        Self { set, unset }
+fn found_for(command: &[OsString], library: Result<Library, Unusable>) -> Found<'static> {
+    let program = command.first();
+    Found {
+        library,
+        program: program.and_then(|program| Program::of(program, std::env::var_os("PATH"))),
+        system_jemalloc: &|| library::system_allocator(&JEMALLOC),
+        try_preload: &library::answers,
     }
 }
 
@@ -143,46 +134,37 @@ impl From<Plan<'_>> for Environment {
 pub fn on_flarena(
     command: &[OsString],
     allocator: &str,
-    library: &library::Library,
+    library: &Library,
 ) -> Result<Environment, String> {
-    let around = |name: &str| std::env::var_os(name);
-    let mut plan = Plan::new(&around);
+    let mut plan = Plan::new(&|name| std::env::var_os(name));
     plan.put(settings::setting(Key::Allocator).name, allocator);
-    let program = command.first();
-    let found = Found {
-        library: Ok(library.clone()),
-        program: program.and_then(|c| Program::of(c, std::env::var_os("PATH"))),
-        system_jemalloc: &|| None,
-        try_preload: &library::starts_with,
-    };
-    plan.complete(command, found);
+    plan.complete(command, found_for(command, Ok(library.clone())));
     match plan.preloads_flarena() {
-        true => Ok(plan.into()),
+        true => Ok(plan.environment),
         false => Err(plan.notes.join("; ")),
     }
 }
 
 /// The environment of a command without the library, with another allocator if one is named.
 pub fn without_flarena(allocator: Option<&Path>, hooks: Option<&Path>) -> Environment {
-    let around = |name: &str| std::env::var_os(name);
-    let mut plan = Plan::new(&around);
+    let mut plan = Plan::new(&|name| std::env::var_os(name));
     plan.use_other(allocator, hooks);
-    plan.into()
+    plan.environment
 }
 
 /// `--set` comes last, so that it overrides a short option for the same setting.
 fn choices(args: &Args) -> Vec<Choice> {
-    let profile = (args.profile || args.marker_file.is_some()).then_some("1");
-    let options = [
-        args.allocator
-            .as_ref()
-            .map(|value| Choice::of(Key::Allocator, value)),
-        args.role.as_ref().map(|value| Choice::of(Key::Role, value)),
-        args.name.as_ref().map(|value| Choice::of(Key::Name, value)),
-        args.limit
-            .as_ref()
-            .map(|value| Choice::of(Key::MemoryLimit, value)),
-        profile.map(|value| Choice::of(Key::Profile, value)),
+    let texts = [
+        (Key::Allocator, &args.allocator),
+        (Key::Role, &args.role),
+        (Key::Name, &args.name),
+        (Key::MemoryLimit, &args.limit),
+    ];
+    let texts = texts.into_iter();
+    let texts = texts.filter_map(|(key, value)| Some(Choice::of(key, value.as_ref()?)));
+    let profile = args.profile || args.marker_file.is_some();
+    let others = [
+        profile.then(|| Choice::of(Key::Profile, "1")),
         args.sites.then(|| Choice::of(Key::Sites, "on")),
         // An absolute path, because the job may change its directory.
         args.marker_file.as_ref().map(|file| {
@@ -190,10 +172,10 @@ fn choices(args: &Args) -> Vec<Choice> {
             Choice::of(Key::MarkerFile, file)
         }),
     ];
-    options
-        .into_iter()
-        .flatten()
-        .chain(args.set.iter().cloned())
+    let named = args.set.iter().cloned();
+    texts
+        .chain(others.into_iter().flatten())
+        .chain(named)
         .collect()
 }
 
@@ -202,13 +184,10 @@ fn exec_command(command: &[OsString], plan: &Plan) -> ExitCode {
     let Some((program, arguments)) = command.split_first() else {
         return ExitCode::from(exit::RUN_FAILED);
     };
-    let set = plan.set.iter().map(|(name, value)| (name, value));
     let mut command = Command::new(program);
-    command.args(arguments).envs(set);
+    command.args(arguments);
+    plan.environment.apply_to(&mut command);
     command.env(LAUNCHED, std::process::id().to_string());
-    plan.unset.iter().for_each(|name| {
-        command.env_remove(name);
-    });
     inherited::restore_in(&mut command);
     let error = command.exec();
     output::note(cannot_start(program, &error));
@@ -267,20 +246,15 @@ fn hint_for_missing(program: &Path) -> String {
 
 /// Prints only the variables that change. The rest of the environment may contain secrets.
 fn print(plan: &Plan, json: bool) -> anyhow::Result<()> {
-    let text = |value: &OsString| value.to_string_lossy().into_owned();
+    let Environment { set, unset } = &plan.environment;
+    let set = set.iter();
+    let set = set.map(|(name, value)| (*name, value.to_string_lossy().into_owned()));
     if json {
-        let set: serde_json::Map<_, _> = plan
-            .set
-            .iter()
-            .map(|(name, v)| ((*name).to_owned(), text(v).into()))
-            .collect();
-        return output::print_json(&serde_json::json!({
-            "set": set, "unset": plan.unset, "notes": plan.notes
-        }));
+        let set: BTreeMap<_, _> = set.collect();
+        return output::print_json(&json!({"set": set, "unset": unset, "notes": plan.notes}));
     }
-    let set = plan.set.iter();
-    let set = set.map(|(name, value)| format!("{name}={}\n", quote(&text(value))));
-    let unset = plan.unset.iter().map(|name| format!("unset {name}\n"));
+    let set = set.map(|(name, value)| format!("{name}={}\n", quote(&value)));
+    let unset = unset.iter().map(|name| format!("unset {name}\n"));
     output::print(&set.chain(unset).collect::<String>())
 }
 
@@ -293,17 +267,22 @@ pub fn quote(value: &str) -> String {
     format!("'{}'", value.replace('\'', r"'\''"))
 }
 
-type Group = (&'static str, fn(&Setting) -> bool);
-const USUAL: [Group; 1] = [(
+/// Groups of settings in the help text: the heading, and whether the usual settings are meant.
+const USUAL: [(&str, bool); 1] = [(
     "Usual settings, each an environment variable (--help-all shows all of them)",
-    |row| row.is_usual,
+    true,
 )];
-const ALL: [Group; 2] = [
-    ("Usual settings, each an environment variable", |row| {
-        row.is_usual
-    }),
-    ("Expert settings", |row| !row.is_usual),
+const ALL: [(&str, bool); 2] = [
+    ("Usual settings, each an environment variable", true),
+    ("Expert settings", false),
 ];
+const EXAMPLES: &str = "\
+Examples:
+  flarena run -- python3 train.py
+  flarena run --allocator jemalloc --profile -- ./startup/start.sh
+  flarena run --marker-file rss-%p.jsonl --limit 8G -- python3 train.py
+  flarena run --dry-run --allocator jemalloc
+";
 
 /// The help of `--help-all`.
 fn long_help(mut cli: clap::Command) -> String {
@@ -314,23 +293,15 @@ fn long_help(mut cli: clap::Command) -> String {
 }
 
 /// The end of the help text.
-fn help(groups: &[Group]) -> String {
-    let mut help = String::from("Examples:\n");
-    for example in [
-        "flarena run -- python3 train.py",
-        "flarena run --allocator jemalloc --profile -- ./startup/start.sh",
-        "flarena run --marker-file rss-%p.jsonl --limit 8G -- python3 train.py",
-        "flarena run --dry-run --allocator jemalloc",
-    ] {
-        help += &format!("  {example}\n");
-    }
-    for (heading, is_in) in groups {
+fn help(groups: &[(&str, bool)]) -> String {
+    let mut help = EXAMPLES.to_owned();
+    for (heading, is_usual) in groups {
         help += &format!("\n{heading}:\n");
-        for row in TABLE.iter().filter(|row| is_in(row)) {
-            help += &format!(
-                "  {}  [default: {}]\n      {}\n",
-                row.name, row.default, row.doc
-            );
+        for row in TABLE.iter().filter(|row| row.is_usual == *is_usual) {
+            let Setting {
+                name, default, doc, ..
+            } = row;
+            help += &format!("  {name}  [default: {default}]\n      {doc}\n");
         }
     }
     help + "\nExit status: that of the command; 2 the command line is wrong; 125 flarena failed before the command \

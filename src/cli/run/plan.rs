@@ -2,8 +2,9 @@
 //! hooks. Pure: the request and the inherited environment in, names and values out.
 
 use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use flarena_shared::pools::{self, Variable};
 use flarena_shared::role::{self, Role, Surroundings};
@@ -21,6 +22,8 @@ const PYTHON_PATH: &str = "PYTHONPATH";
 const PROBE: &str = "FLARENA_PROBE";
 /// Tells the library which values are flarena's defaults, which it may replace.
 const INHERITED: &str = "FLARENA_INHERITED";
+/// The beginning of the entry with the number of arenas.
+const ARENA_ENTRY: &[u8] = b"arena_max=";
 
 /// What was found on this machine.
 pub struct Found<'a> {
@@ -35,10 +38,24 @@ pub struct Found<'a> {
 pub type TryPreload = dyn Fn(&OsStr, &[(&'static str, OsString)]) -> Result<(), String>;
 
 /// The changes to the inherited environment.
-pub struct Plan<'a> {
-    inherited: &'a dyn Fn(&str) -> Option<OsString>,
+#[derive(Debug, Clone, Default)]
+pub struct Environment {
     pub set: Vec<(&'static str, OsString)>,
     pub unset: Vec<&'static str>,
+}
+
+impl Environment {
+    pub fn apply_to(&self, command: &mut Command) {
+        command.envs(self.set.iter().map(|(name, value)| (name, value)));
+        for name in &self.unset {
+            command.env_remove(name);
+        }
+    }
+}
+
+pub struct Plan<'a> {
+    inherited: &'a dyn Fn(&str) -> Option<OsString>,
+    pub environment: Environment,
     /// Messages for the user, one line each.
     pub notes: Vec<String>,
     /// Whether a note names the library; `FLARENA_LOG=info` does so, too.
@@ -49,8 +66,10 @@ impl<'a> Plan<'a> {
     pub fn new(inherited: &'a dyn Fn(&str) -> Option<OsString>) -> Self {
         Self {
             inherited,
-            set: Vec::new(),
-            unset: inherited(PROBE).map(|_| PROBE).into_iter().collect(),
+            environment: Environment {
+                set: Vec::new(),
+                unset: inherited(PROBE).map(|_| PROBE).into_iter().collect(),
+            },
             notes: Vec::new(),
             names_library: false,
         }
@@ -58,28 +77,26 @@ impl<'a> Plan<'a> {
 
     /// A variable after the changes. An empty value counts as unset, as in the library.
     pub fn get(&self, name: &str) -> Option<OsString> {
-        if self.unset.contains(&name) {
+        let Environment { set, unset } = &self.environment;
+        if unset.contains(&name) {
             return None;
         }
-        let chosen = self
-            .set
-            .iter()
-            .find(|(key, _)| *key == name)
-            .map(|(_, value)| value.clone());
+        let chosen = set.iter().find(|(key, _)| *key == name);
         chosen
+            .map(|(_, value)| value.clone())
             .or_else(|| (self.inherited)(name))
             .filter(|value| !value.is_empty())
     }
 
     pub fn put(&mut self, name: &'static str, value: impl Into<OsString>) {
         self.remove(name);
-        self.unset.retain(|key| *key != name);
-        self.set.push((name, value.into()));
+        self.environment.unset.retain(|key| *key != name);
+        self.environment.set.push((name, value.into()));
     }
 
     fn remove(&mut self, name: &'static str) {
-        self.set.retain(|(key, _)| *key != name);
-        self.unset.push(name);
+        self.environment.set.retain(|(key, _)| *key != name);
+        self.environment.unset.push(name);
     }
 
     /// The settings as the library will read them.
@@ -122,17 +139,18 @@ impl<'a> Plan<'a> {
         }
         self.set_arena_default(command);
         match &found.library {
-            Ok(library) => {
-                if let Err(note) = self.try_with_others(library, found.try_preload) {
+            Ok(library) => match self.try_with_others(library, found.try_preload) {
+                Ok(()) => {
+                    self.preload(library);
+                    self.set_pool_variables(found.program.as_ref());
+                    let no_effect = found.program.as_ref().and_then(Program::why_no_effect);
+                    self.notes.extend(no_effect);
+                }
+                Err(note) => {
                     self.remove_inherited_preload();
                     self.notes.push(note);
-                    return self.hide_jemalloc_from_kit();
                 }
-                self.preload(library);
-                self.set_pool_variables(found.program.as_ref());
-                self.notes
-                    .extend(found.program.as_ref().and_then(Program::why_no_effect));
-            }
+            },
             Err(unusable) => {
                 self.remove_inherited_preload();
                 self.fall_back(unusable, found.system_jemalloc);
@@ -144,15 +162,11 @@ impl<'a> Plan<'a> {
     /// Sets the role from the startup folder of a provisioned kit, if the command is in one.
     fn set_role_of_kit(&mut self, command: &[OsString]) {
         let name = settings::setting(Key::Role).name;
-        let Some(folder) = command
-            .first()
-            .and_then(|command| Path::new(command).parent())
-        else {
+        let folder = command.first().and_then(|first| Path::new(first).parent());
+        let folder = folder.filter(|folder| !folder.as_os_str().is_empty());
+        let Some(folder) = folder.filter(|_| self.get(name).is_none()) else {
             return;
         };
-        if self.get(name).is_some() || folder.as_os_str().is_empty() {
-            return;
-        }
         for role in [Role::Client, Role::Server] {
             if folder.join(format!("fed_{}.json", role.name())).is_file() {
                 self.put(name, role.name());
@@ -169,32 +183,29 @@ impl<'a> Plan<'a> {
             return;
         };
         let tunables = self.get("GLIBC_TUNABLES").unwrap_or_default();
-        if tunables
-            .to_string_lossy()
-            .contains("glibc.malloc.arena_max")
-        {
+        let tunables = tunables.to_string_lossy();
+        let name = settings::setting(Key::ArenaMax).name;
+        let is_chosen = self.get(name).is_some() && !self.has_arena_default();
+        if is_chosen || tunables.contains("glibc.malloc.arena_max") {
             return;
         }
-        let name = settings::setting(Key::ArenaMax).name;
-        let inherited = self.get(INHERITED).unwrap_or_default();
-        let entry = |value: &OsStr| [b"arena_max=", value.as_bytes()].concat();
-        let entries = || inherited.as_bytes().split(|byte| *byte == b';');
-        if let Some(value) = self.get(name) {
-            let is_default = entries().any(|known| known == entry(&value));
-            if !is_default {
-                return;
-            }
-        }
         let arenas = role::arenas(Some(role)).to_string();
-        let is_other = |entry: &&[u8]| !entry.is_empty() && !entry.starts_with(b"arena_max=");
-        let others = entries().filter(is_other);
-        let all: Vec<Vec<u8>> = [entry(OsStr::new(&arenas))]
-            .into_iter()
-            .chain(others.map(<[u8]>::to_vec))
-            .collect();
-        let all = all.join(&b';');
+        let entry = [ARENA_ENTRY, arenas.as_bytes()].concat();
+        let inherited = self.get(INHERITED).unwrap_or_default();
+        let others = inherited.as_bytes().split(|byte| *byte == b';');
+        let others = others.filter(|entry| !entry.is_empty() && !entry.starts_with(ARENA_ENTRY));
+        let all: Vec<&[u8]> = [&entry[..]].into_iter().chain(others).collect();
+        self.put(INHERITED, OsString::from_vec(all.join(&b';')));
         self.put(name, arenas);
-        self.put(INHERITED, OsStr::from_bytes(&all));
+    }
+
+    /// Whether MALLOC_ARENA_MAX is a default that flarena has set.
+    fn has_arena_default(&self) -> bool {
+        let inherited = self.get(INHERITED).unwrap_or_default();
+        let mut entries = inherited.as_bytes().split(|byte| *byte == b';');
+        let value = self.get(settings::setting(Key::ArenaMax).name);
+        let entry = value.map(|value| [ARENA_ENTRY, value.as_bytes()].concat());
+        entry.is_some_and(|entry| entries.any(|known| known == entry))
     }
 
     /// The environment without flarena, and with another allocator first in LD_PRELOAD.
@@ -202,14 +213,8 @@ impl<'a> Plan<'a> {
     /// Without the library the hooks only let the command import flarena.
     pub fn use_other(&mut self, allocator: Option<&Path>, hooks: Option<&Path>) {
         self.remove_inherited_preload();
-        let arenas = settings::setting(Key::ArenaMax).name;
-        let inherited = self.get(INHERITED).unwrap_or_default();
-        let mut defaults = inherited.as_bytes().split(|byte| *byte == b';');
-        let default = self
-            .get(arenas)
-            .map(|value| [b"arena_max=", value.as_bytes()].concat());
-        if default.is_some_and(|default| defaults.any(|known| known == default)) {
-            self.remove(arenas);
+        if self.has_arena_default() {
+            self.remove(settings::setting(Key::ArenaMax).name);
         }
         self.remove(INHERITED);
         // A kit would preload a jemalloc itself.
@@ -240,8 +245,7 @@ impl<'a> Plan<'a> {
     }
 
     fn preload_other(&mut self, allocator: &Path) {
-        let old = self.get(PRELOAD).unwrap_or_default();
-        self.put(PRELOAD, first_in_preload(allocator, &old));
+        self.put(PRELOAD, first_in_preload(allocator, &self.preload_list()));
         let options = settings::setting(Key::MallocConf).name;
         if self.get(options).is_none() {
             self.put(options, defaults::MALLOC_CONF);
@@ -250,13 +254,15 @@ impl<'a> Plan<'a> {
 
     /// Whether the command will start on flarena.
     pub fn preloads_flarena(&self) -> bool {
-        let preload = self.get(PRELOAD).unwrap_or_default();
+        preload_entries(&self.preload_list()).any(|entry| is_flarena(&entry))
+    }
 
-        preload_entries(&preload).any(|entry| is_flarena(&entry))
+    fn preload_list(&self) -> OsString {
+        self.get(PRELOAD).unwrap_or_default()
     }
 
     fn sanitizer_in_preload(&self) -> Option<String> {
-        let list = self.get(PRELOAD)?;
+        let list = self.preload_list();
         let mut entries = preload_entries(&list).map(String::from_utf8_lossy);
         let runtime = entries.find(|entry| sanitizer::is_runtime(entry))?;
         Some(format!(
@@ -266,13 +272,13 @@ impl<'a> Plan<'a> {
 
     /// Starts a small program with the library and the other entries of LD_PRELOAD. The error is a message for the user.
     fn try_with_others(&self, library: &Library, try_preload: &TryPreload) -> Result<(), String> {
-        let old = self.get(PRELOAD).unwrap_or_default();
+        let old = self.preload_list();
         let others = || preload_entries(&old).filter(|entry| !is_flarena(entry));
         if others().next().is_none() {
             return Ok(());
         }
         let list = first_in_preload(&library.path, &old);
-        try_preload(&list, &self.set).map_err(|reason| {
+        try_preload(&list, &self.environment.set).map_err(|reason| {
             let others: Vec<_> = others().map(String::from_utf8_lossy).collect();
             format!(
                 "{} does not start together with {}, which LD_PRELOAD names: {reason}; starting without flarena",
@@ -285,24 +291,22 @@ impl<'a> Plan<'a> {
     /// Removes an inherited preload of flarena, which an image may set for every program, if the
     /// library cannot be used.
     fn remove_inherited_preload(&mut self) {
-        let old = self.get(PRELOAD).unwrap_or_default();
-        if !preload_entries(&old).any(|entry| is_flarena(&entry)) {
+        if !self.preloads_flarena() {
             return;
         }
-        let kept: Vec<&[u8]> = preload_entries(&old)
-            .filter(|entry| !is_flarena(entry))
-            .collect();
-        if kept.is_empty() {
-            self.remove(PRELOAD);
-        } else {
-            self.put(PRELOAD, OsStr::from_bytes(&kept.join(&b':')));
+        let old = self.preload_list();
+        let others = preload_entries(&old).filter(|entry| !is_flarena(entry));
+        let others = others.collect::<Vec<_>>().join(&b':');
+        match others.is_empty() {
+            true => self.remove(PRELOAD),
+            false => self.put(PRELOAD, OsString::from_vec(others)),
         }
     }
 
     fn preload(&mut self, library: &Library) {
         let settings = self.settings();
-        let old = self.get(PRELOAD).unwrap_or_default();
-        self.put(PRELOAD, first_in_preload(&library.path, &old));
+        let list = first_in_preload(&library.path, &self.preload_list());
+        self.put(PRELOAD, list);
         match &library.hooks {
             Some(hooks) if settings.wants_hooks() => self.add_hooks(hooks),
             None if settings.profile || settings.sites => self.note_missing_hooks(&library.path),
@@ -380,25 +384,23 @@ fn is_flarena(entry: &&[u8]) -> bool {
 
 /// LD_PRELOAD with this library first and without any other libflarena.so.
 fn first_in_preload(library: &Path, old: &OsStr) -> OsString {
-    let library = library.as_os_str().as_bytes();
-    let others = preload_entries(old).filter(|entry| !is_flarena(entry) && *entry != library);
-    let all: Vec<&[u8]> = [library].into_iter().chain(others).collect();
-    OsStr::from_bytes(&all.join(&b':')).to_owned()
+    let others = preload_entries(old).filter(|entry| !is_flarena(entry));
+    with_first(library, others)
 }
 
 /// A path list with this directory first. Empty entries stay, because they mean the working
 /// directory.
 fn first_in_path(dir: &Path, old: &OsStr) -> OsString {
-    let dir = dir.as_os_str().as_bytes();
-    if old.is_empty() {
-        return OsStr::from_bytes(dir).to_owned();
-    }
-    let entries = old
-        .as_bytes()
-        .split(|byte| *byte == b':')
-        .filter(|entry| *entry != dir);
-    let all: Vec<&[u8]> = [dir].into_iter().chain(entries).collect();
-    OsStr::from_bytes(&all.join(&b':')).to_owned()
+    let entries = old.as_bytes().split(|byte| *byte == b':');
+    with_first(dir, entries.filter(|_| !old.is_empty()))
+}
+
+/// A list with this path first and once.
+fn with_first<'a>(path: &'a Path, others: impl Iterator<Item = &'a [u8]>) -> OsString {
+    let path = path.as_os_str().as_bytes();
+    let others = others.filter(|entry| *entry != path);
+    let all: Vec<&[u8]> = [path].into_iter().chain(others).collect();
+    OsString::from_vec(all.join(&b':'))
 }
 
 #[cfg(test)]

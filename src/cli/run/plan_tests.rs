@@ -49,6 +49,7 @@ fn planned(
     let mut plan = Plan::new(&get);
     plan.complete(&command, found);
     let set: Vec<(&str, String)> = plan
+        .environment
         .set
         .iter()
         .map(|(name, v)| (*name, v.to_string_lossy().into_owned()))
@@ -76,8 +77,11 @@ fn a_probe_of_the_parent_is_not_passed_on() {
     let around = |name: &str| (name == PROBE).then(|| "1".into());
     let mut plan = Plan::new(&around);
     plan.complete(&["true".into()], found(library()));
-    assert_eq!((plan.unset.contains(&PROBE), plan.get(PROBE)), (true, None));
-    assert!(!Plan::new(&|_| None).unset.contains(&PROBE));
+    assert_eq!(
+        (plan.environment.unset.contains(&PROBE), plan.get(PROBE)),
+        (true, None)
+    );
+    assert!(!Plan::new(&|_| None).environment.unset.contains(&PROBE));
 }
 
 #[test]
@@ -357,7 +361,11 @@ fn an_inherited_preload_of_flarena_is_removed_if_the_library_cannot_be_used() {
             let mut plan = Plan::new(&get);
             plan.complete(&["true".into()], found);
             assert_eq!(plan.get("LD_PRELOAD"), kept.map(OsString::from), "{old}");
-            assert_eq!(plan.unset.contains(&"LD_PRELOAD"), kept.is_none(), "{old}");
+            assert_eq!(
+                plan.environment.unset.contains(&"LD_PRELOAD"),
+                kept.is_none(),
+                "{old}"
+            );
         }
     }
 }

@@ -32,21 +32,19 @@ pub fn sizes(name: &str, pid: i32, stats: &Stats) -> String {
 }
 
 fn heading(name: &str, pid: i32, stats: &Stats) -> String {
-    let mut words = vec![format!("{pid} {}", plain(name))];
-    words.extend(stats.text("name").map(plain));
-    words.extend(stats.text("allocator").map(plain));
-    words.extend(
-        stats
-            .text("version")
-            .map(|version| format!("flarena {}", plain(version))),
-    );
-    words.extend(stats.text("proc").map(plain));
-    words.extend(stats.text("site").map(plain));
-    words.extend(stats.signed("round").map(|round| format!("round {round}")));
-    words.extend(stats.text("stage").map(plain));
-    if stats.flag("owner") == Some(false) {
-        words.push("another allocator serves malloc".to_owned());
-    }
+    let text = |field| stats.text(field).map(plain);
+    let words = [
+        Some(format!("{pid} {}", plain(name))),
+        text("name"),
+        text("allocator"),
+        text("version").map(|version| format!("flarena {version}")),
+        text("proc"),
+        text("site"),
+        stats.signed("round").map(|round| format!("round {round}")),
+        text("stage"),
+        (stats.flag("owner") == Some(false)).then(|| "another allocator serves malloc".to_owned()),
+    ];
+    let words: Vec<String> = words.into_iter().flatten().collect();
     words.join(", ") + "\n"
 }
 
@@ -55,59 +53,45 @@ fn line(page: &mut String, name: &str, value: &str, comment: &str) {
     let _ = writeln!(page, "{}", text.trim_end());
 }
 
+/// A line of a size that most processes do not have.
+fn optional(page: &mut String, name: &str, size: Option<u64>, comment: &str) {
+    if let Some(size) = size.filter(|size| *size > 0) {
+        line(page, name, &bytes(size), comment);
+    }
+}
+
 fn memory(page: &mut String, stats: &Stats) {
-    let size = |name| bytes_or_dash(stats.number(name));
-    let peak = stats
-        .number("hwm_bytes")
-        .map(|peak| format!("resident; highest {}", bytes(peak)));
+    let number = |field| stats.number(field);
+    let size = |field| bytes_or_dash(stats.number(field));
+    let peak = number("hwm_bytes").map(|peak| format!("resident; highest {}", bytes(peak)));
     line(page, "rss", &size("rss_bytes"), &peak.unwrap_or_default());
     line(page, "live", &size("live_bytes"), "in use by the program");
     let cached = "pages of freed large blocks, kept for reuse";
     line(page, "cached", &size("recycled_bytes"), cached);
     let retained = "free in the allocator";
     line(page, "retained", &size("retained_bytes"), retained);
-    for (name, field, comment) in [
-        ("python", "pymalloc_bytes", "Python's small objects"),
-        ("arrow", "arrow_bytes", "in use in Arrow's own pool"),
-    ] {
-        if let Some(held) = stats.number(field).filter(|held| *held > 0) {
-            line(
-                page,
-                name,
-                &bytes(held),
-                &format!("outside malloc: {comment}"),
-            );
-        }
-    }
-    let anonymous = stats.number("anon_bytes").and_then(|all| stats.divide(all));
+    let python = "outside malloc: Python's small objects";
+    optional(page, "python", number("pymalloc_bytes"), python);
+    let arrow = "outside malloc: in use in Arrow's own pool";
+    optional(page, "arrow", number("arrow_bytes"), arrow);
+    let anonymous = number("anon_bytes").and_then(|all| stats.divide(all));
     let pools: u64 = stats.pools().map(|(_, size)| size).sum();
     let other = anonymous.map(|parts| parts.outside.saturating_sub(pools));
-    if let Some(other) = other.filter(|other| *other >= MIN_OTHER_BYTES) {
-        let comment = "outside malloc: stacks, mappings of libraries";
-        line(page, "other", &bytes(other), comment);
-    }
-    line(
-        page,
-        "file-backed",
-        &size("file_bytes"),
-        "part of rss: mapped files",
-    );
-    if let Some(shared) = stats.shmem_bytes().filter(|shared| *shared > 0) {
-        line(page, "shared", &bytes(shared), "part of rss: shared memory");
-    }
-    if let Some(pinned) = stats.number("pinned_bytes").filter(|pinned| *pinned > 0) {
-        let place = match stats.pinned_shared_bytes() {
-            Some(_) => "part of shared: ",
-            None => "",
-        };
-        let comment = format!("{place}pinned for a GPU by PyTorch");
-        line(page, "pinned", &bytes(pinned), &comment);
-    }
+    let other = other.filter(|other| *other >= MIN_OTHER_BYTES);
+    let libraries = "outside malloc: stacks, mappings of libraries";
+    optional(page, "other", other, libraries);
+    let files = "part of rss: mapped files";
+    line(page, "file-backed", &size("file_bytes"), files);
+    let shared = "part of rss: shared memory";
+    optional(page, "shared", stats.shmem_bytes(), shared);
+    let pinned = match stats.pinned_shared_bytes() {
+        Some(_) => "part of shared: pinned for a GPU by PyTorch",
+        None => "pinned for a GPU by PyTorch",
+    };
+    optional(page, "pinned", number("pinned_bytes"), pinned);
     line(page, "swapped out", &size("swap_bytes"), "");
-    if let Some(used) = stats.number("cgroup_bytes") {
-        let limit = stats
-            .number("cgroup_limit_bytes")
-            .filter(|limit| *limit > 0);
+    if let Some(used) = number("cgroup_bytes") {
+        let limit = number("cgroup_limit_bytes").filter(|limit| *limit > 0);
         let comment = limit.map_or("no limit".to_owned(), |limit| {
             let percent = used as f64 * 100.0 / limit as f64;
             format!("{percent:.0} % of its limit, {}", bytes(limit))

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::control::{self, AskError, Request, Stats, STATS_TIMEOUT};
 use crate::output;
 use crate::proc::{Process, ReadError};
-use crate::units::bytes_or_dash;
+use crate::units::{bytes_or_dash, or_dash};
 
 /// The heading is repeated before it scrolls off the screen.
 const LINES_PER_HEADING: u64 = 20;
@@ -63,32 +63,28 @@ fn ends_soon(process: &Process) -> bool {
     })
 }
 
+/// The headings of the sizes, and their fields.
+const SIZES: [(&str, &str); 6] = [
+    ("RSS", "rss_bytes"),
+    ("LIVE", "live_bytes"),
+    ("CACHED", "recycled_bytes"),
+    ("RETAINED", "retained_bytes"),
+    ("SWAP", "swap_bytes"),
+    ("CGROUP", "cgroup_bytes"),
+];
+
 fn heading() -> String {
-    row(
-        ["RSS", "LIVE", "CACHED", "RETAINED", "SWAP", "CGROUP"],
-        "ROUND",
-        "STAGE",
-    )
+    row(SIZES.map(|(name, _)| name.to_owned()), "ROUND", "STAGE")
 }
 
 fn line(stats: &Stats) -> String {
-    let names = [
-        "rss_bytes",
-        "live_bytes",
-        "recycled_bytes",
-        "retained_bytes",
-        "swap_bytes",
-        "cgroup_bytes",
-    ];
-    let sizes = names.map(|name| bytes_or_dash(stats.number(name)));
-    let round = stats
-        .signed("round")
-        .map_or("-".to_owned(), |round| round.to_string());
+    let sizes = SIZES.map(|(_, field)| bytes_or_dash(stats.number(field)));
+    let round = or_dash(stats.signed("round"));
     let stage = output::plain(stats.text("stage").unwrap_or("-"));
-    row(sizes.each_ref().map(String::as_str), &round, &stage)
+    row(sizes, &round, &stage)
 }
 
-fn row(sizes: [&str; 6], round: &str, stage: &str) -> String {
+fn row(sizes: [String; 6], round: &str, stage: &str) -> String {
     let sizes: String = sizes.iter().map(|size| format!("{size:>10}")).collect();
     format!("{sizes}{round:>6}  {stage}\n")
 }

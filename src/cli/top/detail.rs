@@ -6,7 +6,7 @@ use crate::control::{self, Request, Stats, STATS_TIMEOUT};
 use crate::output::{plain, terminal_width};
 use crate::proc::Process;
 use crate::stats::sheet;
-use crate::units::bytes_or_dash;
+use crate::units::{bytes_or_dash, or_dash};
 use crate::who;
 
 /// Sizes, the stages, the lines that hold memory, and the settings.
@@ -31,8 +31,7 @@ fn stages(stats: &Stats) -> String {
     let header = text.len();
     for stage in stats.objects("stages") {
         let name = plain(stage.get("stage").and_then(Value::as_str).unwrap_or("-"));
-        let round = stage.get("round").and_then(Value::as_i64);
-        let round = round.map_or("-".to_owned(), |round| round.to_string());
+        let round = or_dash(stage.get("round").and_then(Value::as_i64));
         let size = |field: &str| bytes_or_dash(stage.get(field).and_then(Value::as_u64));
         let (last, highest) = (size("rss_bytes"), size("highest_rss_bytes"));
         text += &format!("  {name:<24} {round:>5}  {last:>10}  {highest:>10}\n");
@@ -46,7 +45,8 @@ fn stages(stats: &Stats) -> String {
 fn lines(process: &Process) -> String {
     // Without the borders of the view.
     let width = terminal_width().map(|width| usize::from(width).saturating_sub(2));
-    who::page_of(process, width).unwrap_or_else(|why| format!("  none: {}\n", plain(&why)))
+    who::page_of(process, width)
+        .unwrap_or_else(|why| format!("  none: {}\n", plain(&why.to_string())))
 }
 
 #[cfg(test)]

@@ -13,10 +13,10 @@ use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 
 use super::row::{self, Sample};
-use super::state::{Action, State, Target, View};
-use super::{detail, view};
+use super::state::{Action, State, View};
+use super::view;
 use crate::control::{self, Request};
-use crate::proc::{Process, ReadError};
+use crate::proc::Process;
 use crate::{output, trim};
 
 /// The longest delay of a key or a signal.
@@ -29,7 +29,6 @@ const TRIM_TIMEOUT: Duration = Duration::from_secs(60);
 enum News {
     Sample(Sample),
     Trimmed(String),
-    Detail(Target, String),
 }
 
 pub fn run(state: State, interval: Duration) -> io::Result<()> {
@@ -55,34 +54,31 @@ fn drive(
         let sender = sender.clone();
         thread::spawn(move || drop(sender.send(job())));
     };
-    let detail_of = |target| start(Box::new(move || News::Detail(target, detail(target))));
     let (mut due, mut is_sampling) = (Instant::now(), false);
     while !stop.load(Ordering::Relaxed) {
         if !is_sampling && Instant::now() >= due {
             (due, is_sampling) = (Instant::now() + interval, true);
             let all = state.shows_all;
-            start(Box::new(move || News::Sample(row::collect(all))));
+            let detail = match state.view {
+                View::Detail(process) => Some(process),
+                View::Table | View::Filter | View::Help => None,
+            };
+            start(Box::new(move || News::Sample(row::collect(all, detail))));
         }
         terminal.draw(|frame| view::draw(frame, &mut state))?;
         match next_action(&mut state)? {
-            Action::Quit => break,
-            Action::Trim(target) => start(Box::new(move || News::Trimmed(trim(target)))),
-            Action::Detail(target) => detail_of(target),
-            Action::Refresh => due = Instant::now(),
-            Action::None => {}
+            Some(Action::Quit) => break,
+            Some(Action::Trim(process)) => start(Box::new(move || News::Trimmed(trim(process)))),
+            Some(Action::Refresh) => due = Instant::now(),
+            None => {}
         }
         for news in news.try_iter() {
             match news {
                 News::Sample(sample) => {
                     is_sampling = false;
                     state.take(sample, Instant::now());
-                    // Not while an answer is due: a slow process is asked once.
-                    if let View::Detail(target, Some(_)) = state.view {
-                        detail_of(target);
-                    }
                 }
                 News::Trimmed(message) => (state.message, due) = (message, Instant::now()),
-                News::Detail(target, text) => state.show_detail(target, text),
             }
         }
     }
@@ -91,7 +87,7 @@ fn drive(
 
 /// Waits a tick for keys. A closed terminal is not read, because crossterm would read its end in a
 /// busy loop.
-fn next_action(state: &mut State) -> io::Result<Action> {
+fn next_action(state: &mut State) -> io::Result<Option<Action>> {
     let stdin = io::stdin();
     let mut input = [PollFd::new(&stdin, PollFlags::IN)];
     match poll(&mut input, Some(&TICK)) {
@@ -100,7 +96,7 @@ fn next_action(state: &mut State) -> io::Result<Action> {
     }
     let closed = PollFlags::HUP | PollFlags::ERR;
     if input[0].revents().intersects(closed) {
-        return Ok(Action::Quit);
+        return Ok(Some(Action::Quit));
     }
     while event::poll(Duration::ZERO)? {
         let Event::Key(key) = event::read()? else {
@@ -110,35 +106,17 @@ fn next_action(state: &mut State) -> io::Result<Action> {
             continue;
         }
         state.message.clear();
-        match state.key(key) {
-            Action::None => {}
-            action => return Ok(action),
+        if let Some(action) = state.key(key) {
+            return Ok(Some(action));
         }
     }
-    Ok(Action::None)
+    Ok(None)
 }
 
-/// The process, unless it has ended.
-fn find(target: Target) -> Result<Process, ReadError> {
-    let found = Process::find(target.pid)?;
-    match found.start_ticks == target.start_ticks {
-        true => Ok(found),
-        false => Err(ReadError::Gone(target.pid)),
-    }
-}
-
-fn trim(target: Target) -> String {
-    let pid = target.pid;
-    let outcome = match find(target) {
-        Err(_) => ReadError::Gone(pid).to_string(),
-        Ok(process) => match control::ask(&process, Request::Trim, TRIM_TIMEOUT) {
-            Ok(answer) => format!("{pid}: {}", trim::outcome(&answer)),
-            Err(error) => error.to_string(),
-        },
+fn trim(process: Process) -> String {
+    let outcome = match control::ask(&process, Request::Trim, TRIM_TIMEOUT) {
+        Ok(answer) => format!("{}: {}", process.pid, trim::outcome(&answer)),
+        Err(error) => error.to_string(),
     };
     output::plain(&outcome)
-}
-
-fn detail(target: Target) -> String {
-    find(target).map_or_else(|error| error.to_string(), |found| detail::text(&found))
 }

@@ -11,10 +11,11 @@ use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use anyhow::ensure;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
+use crate::output;
 use crate::stats::seconds;
-use crate::{exit, output};
 use state::State;
 use table::{Order, COLUMNS, HOW_TO_START, NOTHING_RUNS, RSS};
 
@@ -56,74 +57,80 @@ pub struct Args {
 
 /// The index of the column with this name.
 fn column_names() -> impl TypedValueParser<Value = usize> {
-    let names = COLUMNS.iter().enumerate().map(|(place, column)| {
-        let aliases: &[&str] = if place == RSS {
-            &["memory", "mem"]
-        } else {
-            &[]
-        };
-        PossibleValue::new(column.name).aliases(aliases.iter().copied())
-    });
+    let mut names = COLUMNS
+        .each_ref()
+        .map(|column| PossibleValue::new(column.name));
+    names[RSS] = names[RSS].clone().aliases(["memory", "mem"]);
     let index = |name: String| COLUMNS.iter().position(|column| column.name == name);
     PossibleValuesParser::new(names).map(move |name| index(name).unwrap_or(RSS))
 }
 
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let mut state = State::new(Order::by(args.sort), args.filter, args.all);
+    let mut state = State {
+        order: Order::by(args.sort),
+        filter: args.filter,
+        shows_all: args.all,
+        ..State::default()
+    };
     if args.json || args.once {
-        state.take(row::collect(args.all), Instant::now());
+        let sample = row::collect(args.all, None);
+        let hidden = sample.hidden;
+        state.take(sample, Instant::now());
         if args.json {
             output::print_json(&state.visible())?;
         } else {
             let room = output::terminal_width().map(usize::from);
-            output::print(&once(&state, room))?;
+            output::print(&once(&state, hidden, room))?;
         }
         return Ok(ExitCode::SUCCESS);
     }
-    if !io::stdout().is_terminal() || !io::stdin().is_terminal() {
-        output::note("top needs a terminal; use --once or --json to print");
-        return Ok(ExitCode::from(exit::UNREADABLE));
-    }
+    let is_terminal = io::stdout().is_terminal() && io::stdin().is_terminal();
+    ensure!(
+        is_terminal,
+        "top needs a terminal; use --once or --json to print"
+    );
     live::run(state, args.interval)?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// The table, and a last line about hidden processes, or about what to do without any.
-fn once(state: &State, room: Option<usize>) -> String {
+fn once(state: &State, hidden: usize, room: Option<usize>) -> String {
     let rows = state.visible();
     let table = table::table(&rows, room, state.order);
-    let hidden = state.sample.no_channel.text("--all");
-    match (rows.is_empty() && state.filter.is_empty(), hidden.as_str()) {
-        (true, "") => format!("{table}{NOTHING_RUNS} {HOW_TO_START}\n"),
-        (_, "") => table,
-        (_, hidden) => format!("{table}hidden: {hidden}\n"),
+    match (rows.is_empty() && state.filter.is_empty(), hidden) {
+        (true, 0) => format!("{table}{NOTHING_RUNS} {HOW_TO_START}\n"),
+        (_, 0) => table,
+        (_, hidden) => format!("{table}hidden: {hidden} without a control channel (--all)\n"),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::row::{NoChannel, Row, Sample};
+    use super::row::{Row, Sample};
     use super::*;
+    use crate::proc::Process;
 
     #[test]
     fn the_table_ends_with_the_hidden_processes() {
-        let mut state = State::new(Order::by(RSS), String::new(), false);
         let row = |pid| Row {
-            pid,
+            process: Process {
+                pid,
+                start_ticks: 0,
+            },
             rss_bytes: Some(1),
             ..Row::default()
         };
-        let mut table = |small| {
-            let no_channel = NoChannel { small, others: 0 };
-            let sample = Sample {
-                rows: (1..=30).map(row).collect(),
-                no_channel,
-                room: None,
-            };
-            state.take(sample, Instant::now());
-            once(&state, Some(40))
-        };
-        assert!(table(2).ends_with("\nhidden: 2 small (--all)\n"));
+        let mut state = State::default();
+        let rows = (1..=30).map(row).collect();
+        state.take(
+            Sample {
+                rows,
+                ..Sample::default()
+            },
+            Instant::now(),
+        );
+        let table = |hidden| once(&state, hidden, Some(40));
+        assert!(table(2).ends_with("\nhidden: 2 without a control channel (--all)\n"));
         let whole = table(0);
         assert_eq!(whole.lines().count(), 31, "{whole}");
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use serde::Serialize;
 
-use super::table;
+use super::{detail, table};
 use crate::control::{self, AskError, Request, Stats};
 use crate::output::plain;
 use crate::proc::{user_name, Cgroup, Process, Room};
@@ -21,9 +21,8 @@ const WORKERS: usize = 8;
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Row {
-    pub pid: i32,
-    #[serde(skip)]
-    pub start_ticks: u64,
+    #[serde(flatten)]
+    pub process: Process,
     pub user: String,
     /// The name that `flarena run --name` gave it.
     pub name: Option<String>,
@@ -74,20 +73,19 @@ impl Row {
         all.any(|part| part.to_lowercase().contains(&text))
     }
 
-    fn of(process: &Process) -> Self {
+    fn of(process: Process) -> Self {
         let comm = process.comm();
         let uid = process.status().ok().and_then(|status| status.uid);
         let mut row = Self {
-            pid: process.pid,
-            start_ticks: process.start_ticks,
+            process,
             user: uid.map(user).unwrap_or_default(),
             script: process.script(&comm).as_deref().map(plain),
             comm: plain(&comm),
             ..Self::default()
         };
-        match control::ask(process, Request::Stats, TIMEOUT) {
+        match control::ask(&process, Request::Stats, TIMEOUT) {
             Ok(stats) => row.fill_from_stats(&stats),
-            Err(error) => row.fill_from_kernel(process, &error),
+            Err(error) => row.fill_from_kernel(&error),
         }
         row
     }
@@ -110,11 +108,12 @@ impl Row {
             .filter(|limit| *limit > 0);
     }
 
-    fn fill_from_kernel(&mut self, process: &Process, error: &AskError) {
+    fn fill_from_kernel(&mut self, error: &AskError) {
         // A zombie holds no memory.
-        let status = process.status().ok().filter(|status| !status.is_zombie);
+        let status = self.process.status().ok();
+        let status = status.filter(|status| !status.is_zombie);
         self.rss_bytes = status.map(|status| status.rss_bytes);
-        self.limit_bytes = Cgroup::of(process).and_then(|cgroup| cgroup.memory.limit_bytes);
+        self.limit_bytes = Cgroup::of(&self.process).and_then(|cgroup| cgroup.memory.limit_bytes);
         self.note = Some(error.to_string());
     }
 }
@@ -127,53 +126,24 @@ fn user(uid: u32) -> String {
     name.clone()
 }
 
-/// Counts of processes with the library, without a control channel, and without a row.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct NoChannel {
-    pub small: usize,
-    /// Large ones that have not called malloc since they grew, or have no governor.
-    pub others: usize,
-}
-
-impl NoChannel {
-    fn of(sizes: impl Iterator<Item = u64>) -> Self {
-        let mut counts = Self::default();
-        for rss_bytes in sizes {
-            match control::is_small(rss_bytes) {
-                true => counts.small += 1,
-                false => counts.others += 1,
-            }
-        }
-        counts
-    }
-
-    /// The numbers as text, empty without such processes. `all` is the key or option that shows them.
-    pub fn text(self, all: &str) -> String {
-        match (self.small, self.others) {
-            (0, 0) => String::new(),
-            (small, 0) => format!("{small} small ({all})"),
-            (0, others) => format!("{others} without a channel ({all})"),
-            (small, others) => format!("{small} small, {others} without a channel ({all})"),
-        }
-    }
-}
-
 /// The processes at one moment.
 #[derive(Debug, Default)]
 pub struct Sample {
     pub rows: Vec<Row>,
-    pub no_channel: NoChannel,
+    /// The number of processes with the library, without a control channel, and without a row.
+    pub hidden: usize,
     pub room: Option<Room>,
+    /// The text of the detail view, and its process.
+    pub detail: Option<(Process, String)>,
 }
 
 /// Asks every process. Those that end meanwhile are left out. `all`: also those without a control channel.
-pub fn collect(all: bool) -> Sample {
+/// `detail`: the process of the detail view.
+pub fn collect(all: bool, detail: Option<Process>) -> Sample {
     let (mut shown, mut hidden) = control::with_library();
     if all {
         shown.append(&mut hidden);
     }
-    let sizes = hidden.iter().filter_map(|process| process.status().ok());
-    let no_channel = NoChannel::of(sizes.map(|status| status.rss_bytes));
     let processes = Mutex::new(shown.into_iter());
     // The lock is not held while a process answers.
     let next = || processes.lock().next();
@@ -182,7 +152,7 @@ pub fn collect(all: bool) -> Sample {
         for _ in 0..WORKERS {
             scope.spawn(|| {
                 while let Some(process) = next() {
-                    let row = Row::of(&process);
+                    let row = Row::of(process);
                     if row.rss_bytes.is_some() {
                         rows.lock().push(row);
                     }
@@ -192,8 +162,9 @@ pub fn collect(all: bool) -> Sample {
     });
     Sample {
         rows: rows.into_inner(),
-        no_channel,
+        hidden: hidden.len(),
         room: Room::read(),
+        detail: detail.map(|process| (process, detail::text(&process))),
     }
 }
 
@@ -205,10 +176,7 @@ mod tests {
     fn the_answer_of_a_process_fills_its_row() {
         let stats = r#"{"name":"trainer-3","site":"site-1","proc":"TR","round":4,"live_bytes":1,"retained_bytes":2,
             "recycled_bytes":3,"rss_bytes":9,"cgroup_limit_bytes":0}"#;
-        let mut row = Row {
-            pid: 7,
-            ..Row::default()
-        };
+        let mut row = Row::default();
         row.fill_from_stats(&Stats::parse(stats).unwrap());
         let cells = table::cells(&row);
         let cells = cells.each_ref().map(|cell| cell.as_deref().unwrap_or("-"));
@@ -216,18 +184,6 @@ mod tests {
         assert_eq!(row.command(), "trainer-3");
         assert_eq!((row.cached_bytes, row.retained_bytes), (Some(3), Some(2)));
         assert_eq!(row.limit_bytes, None);
-    }
-
-    #[test]
-    fn hidden_processes_are_counted_by_size() {
-        let counts = NoChannel::of([9 << 20, 900 << 20, 3 << 20].into_iter());
-        assert_eq!((counts.small, counts.others), (2, 1));
-        assert_eq!(counts.text("a"), "2 small, 1 without a channel (a)");
-        assert_eq!(
-            NoChannel::of([9].into_iter()).text("--all"),
-            "1 small (--all)"
-        );
-        assert_eq!(NoChannel::default().text("a"), "");
     }
 
     #[test]
@@ -262,7 +218,7 @@ mod tests {
         while !process.status().unwrap().is_zombie {
             thread::sleep(Duration::from_millis(5));
         }
-        assert_eq!(Row::of(&process).rss_bytes, None);
+        assert_eq!(Row::of(process).rss_bytes, None);
         child.wait().unwrap();
     }
 }

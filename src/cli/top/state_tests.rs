@@ -2,7 +2,11 @@ use super::super::table::{COLUMNS, RSS};
 use super::*;
 
 fn empty() -> State {
-    State::new(Order::by(RSS), String::new(), false)
+    State {
+        order: Order::by(RSS),
+        shown: (0..COUNT).collect(),
+        ..State::default()
+    }
 }
 
 fn sample(rows: Vec<Row>) -> Sample {
@@ -14,7 +18,10 @@ fn sample(rows: Vec<Row>) -> Sample {
 
 fn state() -> State {
     let row = |pid, site: &str, rss| Row {
-        pid,
+        process: Process {
+            pid,
+            start_ticks: 0,
+        },
         site: Some(site.to_owned()),
         rss_bytes: Some(rss),
         ..Row::default()
@@ -29,24 +36,21 @@ fn state() -> State {
     state
 }
 
-const THIRD: Target = Target {
+const THIRD: Process = Process {
     pid: 3,
     start_ticks: 0,
 };
 
 fn pids(state: &State) -> Vec<i32> {
-    state.visible().iter().map(|row| row.pid).collect()
+    state.visible().iter().map(|row| row.process.pid).collect()
 }
 
-fn press(state: &mut State, codes: &[KeyCode]) -> Action {
-    let press = |action, code: &KeyCode| match action {
-        Action::None => state.key(KeyEvent::from(*code)),
-        other => other,
-    };
-    codes.iter().fold(Action::None, press)
+fn press(state: &mut State, codes: &[KeyCode]) -> Option<Action> {
+    let mut keys = codes.iter().map(|code| KeyEvent::from(*code));
+    keys.find_map(|key| state.key(key))
 }
 
-fn type_in(state: &mut State, text: &str) -> Action {
+fn type_in(state: &mut State, text: &str) -> Option<Action> {
     let codes: Vec<KeyCode> = text.chars().map(KeyCode::Char).collect();
     press(state, &codes)
 }
@@ -67,7 +71,7 @@ fn the_filter_applies_while_it_is_typed_and_escape_clears_it() {
     press(&mut state, &[KeyCode::Backspace]);
     assert_eq!(pids(&state).len(), 3);
     press(&mut state, &[KeyCode::Char('3'), KeyCode::Enter]);
-    assert_eq!((pids(&state), &state.view), (vec![3], &View::Table));
+    assert_eq!((pids(&state), state.view), (vec![3], View::Table));
     press(&mut state, &[KeyCode::Esc]);
     assert_eq!(pids(&state).len(), 3);
 }
@@ -75,7 +79,7 @@ fn the_filter_applies_while_it_is_typed_and_escape_clears_it() {
 #[test]
 fn command_keys_are_plain_letters_inside_the_filter() {
     let mut state = state();
-    assert_eq!(type_in(&mut state, "/qtr"), Action::None);
+    assert_eq!(type_in(&mut state, "/qtr"), None);
     assert_eq!(state.filter, "qtr");
 }
 
@@ -88,7 +92,7 @@ fn t_trims_the_selected_process_after_its_row_moved() {
     rows[1].rss_bytes = Some(99);
     state.take(sample(rows), Instant::now());
     assert_eq!(state.selection(), Some(0));
-    assert_eq!(type_in(&mut state, "t"), Action::Trim(THIRD));
+    assert_eq!(type_in(&mut state, "t"), Some(Action::Trim(THIRD)));
 }
 
 #[test]
@@ -113,7 +117,7 @@ fn keys_without_any_process_do_nothing() {
         KeyCode::Enter,
         KeyCode::Char('t'),
     ];
-    assert_eq!(press(&mut state, &codes), Action::None);
+    assert_eq!(press(&mut state, &codes), None);
     assert_eq!((state.selection(), state.view), (None, View::Table));
 }
 
@@ -138,11 +142,11 @@ fn s_sorts_by_the_next_shown_column_in_its_natural_order() {
 
 #[test]
 fn q_and_control_c_quit_and_any_key_closes_the_help() {
-    assert_eq!(type_in(&mut state(), "q"), Action::Quit);
+    assert_eq!(type_in(&mut state(), "q"), Some(Action::Quit));
     let interrupt = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
-    assert_eq!(state().key(interrupt), Action::Quit);
+    assert_eq!(state().key(interrupt), Some(Action::Quit));
     let mut state = state();
-    assert_eq!(type_in(&mut state, "?q"), Action::None);
+    assert_eq!(type_in(&mut state, "?q"), None);
     assert_eq!(state.view, View::Table);
 }
 
@@ -152,8 +156,10 @@ fn growth_per_minute_is_that_of_the_last_two_minutes_of_one_process() {
     let start = Instant::now();
     let mut growth_at = |seconds: u64, start_ticks, rss| {
         let row = Row {
-            pid: 1,
-            start_ticks,
+            process: Process {
+                pid: 1,
+                start_ticks,
+            },
             rss_bytes: Some(rss),
             ..Row::default()
         };
@@ -171,14 +177,10 @@ fn growth_per_minute_is_that_of_the_last_two_minutes_of_one_process() {
 fn enter_opens_the_selected_process_and_another_key_closes_it() {
     let mut state = state();
     press(&mut state, &[KeyCode::Down]);
-    assert_eq!(press(&mut state, &[KeyCode::Enter]), Action::Detail(THIRD));
-    state.show_detail(Target { pid: 2, ..THIRD }, "late answer".into());
-    assert_eq!(state.view, View::Detail(THIRD, None));
-    state.show_detail(THIRD, "text".into());
-    assert_eq!(type_in(&mut state, "jjk"), Action::None);
-    assert_eq!(state.view, View::Detail(THIRD, Some("text".into())));
-    assert_eq!(state.scroll, 1);
-    assert_eq!(type_in(&mut state, "t"), Action::Trim(THIRD));
+    assert_eq!(press(&mut state, &[KeyCode::Enter]), Some(Action::Refresh));
+    assert_eq!(type_in(&mut state, "jjk"), None);
+    assert_eq!((state.view, state.scroll), (View::Detail(THIRD), 1));
+    assert_eq!(type_in(&mut state, "t"), Some(Action::Trim(THIRD)));
     press(&mut state, &[KeyCode::Esc]);
     assert_eq!(state.view, View::Table);
 }
@@ -188,8 +190,8 @@ fn the_help_key_opens_the_help_from_the_detail_view_of_a_process_that_has_ended(
     let mut state = state();
     press(&mut state, &[KeyCode::Enter]);
     state.take(Sample::default(), Instant::now());
-    assert_eq!(type_in(&mut state, "j?"), Action::None);
-    assert_eq!((&state.view, state.scroll), (&View::Help, 0));
+    assert_eq!(type_in(&mut state, "j?"), None);
+    assert_eq!((state.view, state.scroll), (View::Help, 0));
     press(&mut state, &[KeyCode::Esc]);
     assert_eq!(state.view, View::Table);
 }

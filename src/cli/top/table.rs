@@ -4,7 +4,8 @@
 use std::cmp::Ordering;
 
 use super::row::Row;
-use crate::units::{bytes, signed_size};
+use crate::output;
+use crate::units::{bytes, or_dash, signed_size};
 
 pub const NOTHING_RUNS: &str = "No process runs with flarena here.";
 pub const HOW_TO_START: &str =
@@ -15,25 +16,40 @@ const LONGEST_TEXT: usize = 20;
 /// The length of the kernel's longest name (15), and one for the `…` of a cut name.
 const LONGEST_COMMAND: usize = 16;
 
-#[derive(PartialEq, PartialOrd)]
-pub enum Value<'a> {
-    Pid(i32),
-    Text(Option<&'a str>),
-    Command(&'a str),
-    Round(Option<i64>),
-    Bytes(Option<u64>),
-    BytesPerMinute(Option<f64>),
+/// The value of a column.
+enum Value {
+    Pid,
+    Text(fn(&Row) -> &Option<String>),
+    Command,
+    Round,
+    Bytes(fn(&Row) -> Option<u64>),
+    Growth,
 }
+use Value::{Bytes, Command, Growth, Pid, Round, Text};
 
-impl Value<'_> {
-    fn text(&self) -> Option<String> {
+impl Value {
+    fn text(&self, row: &Row) -> Option<String> {
         match self {
-            Value::Pid(pid) => Some(pid.to_string()),
-            Value::Text(text) => text.map(shortened),
-            Value::Command(name) => Some(shortened_command(name)),
-            Value::Round(round) => round.map(|round| round.to_string()),
-            Value::Bytes(size) => size.map(bytes),
-            Value::BytesPerMinute(rate) => rate.map(signed_size),
+            Pid => Some(row.process.pid.to_string()),
+            Text(text) => text(row).as_deref().map(shortened),
+            Command => Some(shortened_command(row.command())),
+            Round => row.round.map(|round| round.to_string()),
+            Bytes(size) => size(row).map(bytes),
+            Growth => row.growth_per_minute.map(signed_size),
+        }
+    }
+
+    fn compare(&self, a: &Row, b: &Row) -> Ordering {
+        match self {
+            Pid => a.process.pid.cmp(&b.process.pid),
+            Text(text) => text(a).cmp(text(b)),
+            Command => a.command().cmp(b.command()),
+            Round => a.round.cmp(&b.round),
+            Bytes(size) => size(a).cmp(&size(b)),
+            Growth => {
+                let order = a.growth_per_minute.partial_cmp(&b.growth_per_minute);
+                order.unwrap_or(Ordering::Equal)
+            }
         }
     }
 }
@@ -44,37 +60,22 @@ pub struct Column {
     pub heading: &'static str,
     /// The most important column has 0; the others leave first.
     rank: usize,
-    /// Columns of numbers are aligned to the right.
-    pub is_number: bool,
-    /// Sizes and rounds start with the largest, names with the first.
-    pub starts_descending: bool,
-    value: fn(&Row) -> Value<'_>,
-}
-
-/// A column of texts, or of numbers with `.of_numbers()`.
-const fn column(
-    name: &'static str,
-    heading: &'static str,
-    rank: usize,
-    value: fn(&Row) -> Value<'_>,
-) -> Column {
-    Column {
-        name,
-        heading,
-        rank,
-        is_number: false,
-        starts_descending: false,
-        value,
-    }
+    value: Value,
 }
 
 impl Column {
-    const fn of_numbers(self) -> Column {
-        Column {
-            is_number: true,
-            starts_descending: true,
-            ..self
+    const fn new(name: &'static str, heading: &'static str, rank: usize, value: Value) -> Self {
+        Self {
+            name,
+            heading,
+            rank,
+            value,
         }
+    }
+
+    /// Numbers are aligned to the right.
+    pub fn is_number(&self) -> bool {
+        !matches!(self.value, Text(_) | Command)
     }
 }
 
@@ -84,59 +85,44 @@ pub const RSS: usize = 5;
 
 /// In the order of the screen.
 pub const COLUMNS: [Column; COUNT] = [
-    Column {
-        starts_descending: false,
-        ..column("pid", "PID", 0, |row| Value::Pid(row.pid)).of_numbers()
-    },
-    column("site", "SITE", 3, |row| Value::Text(row.site.as_deref())),
-    column("proc", "PROC", 4, |row| Value::Text(row.proc.as_deref())),
-    column("round", "ROUND", 5, |row| Value::Round(row.round)).of_numbers(),
-    column("stage", "STAGE", 7, |row| Value::Text(row.stage.as_deref())),
-    column("rss", "RSS", 1, |row| Value::Bytes(row.rss_bytes)).of_numbers(),
-    column("growth", "GROWTH/MIN", 6, |row| {
-        Value::BytesPerMinute(row.growth_per_minute)
-    })
-    .of_numbers(),
-    column("live", "LIVE", 8, |row| Value::Bytes(row.live_bytes)).of_numbers(),
-    column("cached", "CACHED", 9, |row| Value::Bytes(row.cached_bytes)).of_numbers(),
-    column("limit", "LIMIT", 10, |row| Value::Bytes(row.limit_bytes)).of_numbers(),
-    column("command", "COMMAND", 2, |row| Value::Command(row.command())),
+    Column::new("pid", "PID", 0, Pid),
+    Column::new("site", "SITE", 3, Text(|row| &row.site)),
+    Column::new("proc", "PROC", 4, Text(|row| &row.proc)),
+    Column::new("round", "ROUND", 5, Round),
+    Column::new("stage", "STAGE", 7, Text(|row| &row.stage)),
+    Column::new("rss", "RSS", 1, Bytes(|row| row.rss_bytes)),
+    Column::new("growth", "GROWTH/MIN", 6, Growth),
+    Column::new("live", "LIVE", 8, Bytes(|row| row.live_bytes)),
+    Column::new("cached", "CACHED", 9, Bytes(|row| row.cached_bytes)),
+    Column::new("limit", "LIMIT", 10, Bytes(|row| row.limit_bytes)),
+    Column::new("command", "COMMAND", 2, Command),
 ];
 
 pub type Cells = [Option<String>; COUNT];
 
 pub fn cells(row: &Row) -> Cells {
-    COLUMNS.each_ref().map(|column| (column.value)(row).text())
-}
-
-/// The text of a cell, `-` without a value.
-pub fn shown(cells: &Cells, column: usize) -> String {
-    cells[column].clone().unwrap_or_else(|| "-".to_owned())
+    COLUMNS.each_ref().map(|column| column.value.text(row))
 }
 
 /// A column and a direction.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Order {
     pub column: usize,
     pub descending: bool,
 }
 
 impl Order {
+    /// Sizes and rounds start with the largest, pids and names with the first.
     pub fn by(column: usize) -> Self {
-        let descending = COLUMNS[column].starts_descending;
+        let descending = COLUMNS[column].is_number() && column != PID;
         Self { column, descending }
     }
 
     /// Equal rows are sorted by pid, so that their order is stable.
     pub fn compare(self, a: &Row, b: &Row) -> Ordering {
-        let value = COLUMNS[self.column].value;
-        let order = value(a).partial_cmp(&value(b)).unwrap_or(Ordering::Equal);
-        let order = if self.descending {
-            order.reverse()
-        } else {
-            order
-        };
-        order.then(a.pid.cmp(&b.pid))
+        let (first, second) = if self.descending { (b, a) } else { (a, b) };
+        let order = COLUMNS[self.column].value.compare(first, second);
+        order.then(a.process.pid.cmp(&b.process.pid))
     }
 
     /// The heading, with an arrow on the sorted column.
@@ -159,18 +145,14 @@ fn shortened(text: &str) -> String {
     start + "…"
 }
 
-/// The end of a program's name, which is more specific than its start: as many of a module's last
-/// names as fit.
+/// The end of a program's name, which is more specific than its start.
 fn shortened_command(name: &str) -> String {
     let count = name.chars().count();
     if count <= LONGEST_COMMAND {
         return name.to_owned();
     }
-    let room = |rest: &&str| rest.chars().count() < LONGEST_COMMAND;
-    let mut after_dots = name.match_indices('.').map(|(dot, _)| &name[dot + 1..]);
-    let rest = after_dots.find(room).filter(|rest| *rest != "py");
-    let end = || name.chars().skip(count + 1 - LONGEST_COMMAND).collect();
-    "…".to_owned() + &rest.map_or_else(end, str::to_owned)
+    let end: String = name.chars().skip(count + 1 - LONGEST_COMMAND).collect();
+    "…".to_owned() + end.trim_start_matches('.')
 }
 
 /// The columns with values that fit, with their widths, in the order of the screen. The most important
@@ -200,32 +182,30 @@ pub fn layout(rows: &[Cells], room: Option<usize>, order: Order) -> Vec<(usize, 
 /// The table as text, for a pipe or for a terminal of `room` columns.
 pub fn table(rows: &[&Row], room: Option<usize>, order: Order) -> String {
     let rows: Vec<Cells> = rows.iter().map(|row| cells(row)).collect();
-    let layout = layout(&rows, room, order);
-    let line = |cell: &dyn Fn(usize) -> String| {
-        let parts = layout.iter().map(|&(column, width)| {
-            let cell = cell(column);
-            match COLUMNS[column].is_number {
-                true => format!("{cell:>width$}"),
-                false => format!("{cell:<width$}"),
-            }
-        });
-        let parts: Vec<String> = parts.collect();
-        parts.join(" ").trim_end().to_owned() + "\n"
-    };
-    let mut text = line(&|column| order.heading(column));
-    for row in &rows {
-        text += &line(&|column| shown(row, column));
-    }
-    text
+    let columns = layout(&rows, room, order).into_iter();
+    let columns: Vec<usize> = columns.map(|(column, _)| column).collect();
+    let cell = |row: &Cells, column: &usize| or_dash(row[*column].as_ref());
+    let line = |row| columns.iter().map(move |column| cell(row, column));
+    let mut table = output::unlimited_table();
+    table.set_header(columns.iter().map(|&column| order.heading(column)));
+    table.add_rows(rows.iter().map(line));
+    output::set_tight(&mut table);
+    let is_number = |place: &usize| COLUMNS[columns[*place]].is_number();
+    output::align_right(&mut table, (0..columns.len()).filter(is_number));
+    output::render(&table)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::proc::Process;
 
     fn row(pid: i32, rss_bytes: u64) -> Row {
         Row {
-            pid,
+            process: Process {
+                pid,
+                start_ticks: 0,
+            },
             rss_bytes: Some(rss_bytes),
             ..Row::default()
         }
@@ -254,7 +234,7 @@ mod tests {
         let mut order = Order::by(RSS);
         let mut sorted = |order: Order| {
             rows.sort_by(|a, b| order.compare(a, b));
-            rows.each_ref().map(|row| row.pid)
+            rows.each_ref().map(|row| row.process.pid)
         };
         assert_eq!(sorted(order), [2, 1, 3, 4]);
         order.descending = false;

@@ -1,16 +1,17 @@
 //! Draws `top`: a heading, the table, and a line of keys; or the help, or one process.
 
-use ratatui::layout::{Constraint, Layout, Rect};
-use ratatui::style::{Modifier, Style, Stylize};
+use ratatui::layout::Constraint::{Length, Min};
+use ratatui::layout::{Layout, Rect};
+use ratatui::style::{Style, Stylize};
 use ratatui::text::{Line, Text};
-use ratatui::widgets::{Block, Cell, Clear, Paragraph, Row as TableRow, Table, TableState, Wrap};
+use ratatui::widgets::{Block, Cell, Clear, Paragraph, Row as TableRow, Table, Wrap};
 use ratatui::Frame;
 
-use super::row::Row;
+use super::row::{Row, Sample};
 use super::state::{State, View};
 use super::table::{self, COLUMNS, HOW_TO_START, NOTHING_RUNS};
 use crate::output::plain;
-use crate::units::{bytes, plural};
+use crate::units::{bytes, or_dash, plural};
 
 /// The most important first: a narrow terminal drops the last ones.
 const KEYS: &str = "q quit  ? help  Enter details  t trim  s sort  / filter  a all  r reverse";
@@ -39,27 +40,25 @@ COMMAND     the name from flarena run --name, the script, or the program
 Columns that are empty or do not fit are left out.";
 
 pub fn draw(frame: &mut Frame, state: &mut State) {
-    let [head, body, foot] = Layout::vertical([
-        Constraint::Length(1),
-        Constraint::Min(1),
-        Constraint::Length(1),
-    ])
-    .areas(frame.area());
+    let [head, body, foot] = Layout::vertical([Length(1), Min(1), Length(1)]).areas(frame.area());
     state.page = usize::from(body.height.saturating_sub(1)).max(1);
-    let visible = state.visible();
-    frame.render_widget(
-        Line::from(heading(&visible, state, head.width)).bold(),
-        head,
-    );
-    frame.render_widget(Line::from(footer(state, &visible, foot.width)), foot);
-    let shown = draw_table(frame, body, state, &visible);
-    state.shown = shown;
-    let (title, text) = match &state.view {
+    if let Some(sample) = &state.sample {
+        let heading = heading(&state.visible(), sample, head.width);
+        frame.render_widget(Line::from(heading).bold(), head);
+    }
+    frame.render_widget(Line::from(footer(state, foot.width)), foot);
+    draw_table(frame, body, state);
+    let (title, text) = match state.view {
         View::Table | View::Filter => return,
         View::Help => (" help ".to_owned(), HELP),
-        View::Detail(target, text) => {
-            let text = text.as_deref().unwrap_or("asking the process");
-            (format!(" {} ", target.pid), text)
+        View::Detail(process) => {
+            let detail = state
+                .sample
+                .as_ref()
+                .and_then(|sample| sample.detail.as_ref());
+            let text = detail.filter(|(of, _)| *of == process);
+            let text = text.map_or("asking the process", |(_, text)| text);
+            (format!(" {} ", process.pid), text)
         }
     };
     let block = Block::bordered().title(title);
@@ -87,13 +86,12 @@ fn fitting<'a>(parts: impl IntoIterator<Item = &'a str>, room: u16) -> String {
     line
 }
 
-fn heading(rows: &[&Row], state: &State, width: u16) -> String {
+fn heading(rows: &[&Row], sample: &Sample, width: u16) -> String {
     let mut parts = vec![plural(rows.len() as u64, "process")];
-    let hidden = state.sample.no_channel;
-    if hidden.small + hidden.others > 0 {
-        parts.push(format!("{} hidden (a)", hidden.small + hidden.others));
+    if sample.hidden > 0 {
+        parts.push(format!("{} hidden (a)", sample.hidden));
     }
-    if let Some(room) = state.sample.room {
+    if let Some(room) = sample.room {
         let percent = room.used_bytes as f64 / room.total_bytes.max(1) as f64 * 100.0;
         let total = bytes(room.total_bytes);
         parts.push(format!("{} {percent:.0} % of {total}", room.of));
@@ -104,43 +102,40 @@ fn heading(rows: &[&Row], state: &State, width: u16) -> String {
     fitting(parts.iter().map(String::as_str), width)
 }
 
-/// Returns the shown columns.
-fn draw_table(frame: &mut Frame, area: Rect, state: &State, rows: &[&Row]) -> Vec<usize> {
-    let cells: Vec<_> = rows.iter().map(|row| table::cells(row)).collect();
-    let layout = table::layout(&cells, Some(area.width.into()), state.order);
-    let aligned = |column: usize, text: String| match COLUMNS[column].is_number {
+fn draw_table(frame: &mut Frame, area: Rect, state: &mut State) {
+    let rows: Vec<_> = state.visible().into_iter().map(table::cells).collect();
+    let layout = table::layout(&rows, Some(area.width.into()), state.order);
+    let cell = |column: usize, text: String| match COLUMNS[column].is_number() {
         true => Cell::from(Line::from(text).right_aligned()),
         false => Cell::from(text),
     };
     let header = layout.iter().map(|&(column, _)| {
-        let cell = aligned(column, state.order.heading(column));
+        let cell = cell(column, state.order.heading(column));
         match column == state.order.column {
             true => cell.reversed(),
             false => cell.bold(),
         }
     });
-    let body = cells.iter().map(|cells| {
+    let body = rows.iter().map(|row| {
         let columns = layout.iter().map(|&(column, _)| column);
-        TableRow::new(columns.map(|column| aligned(column, table::shown(cells, column))))
+        TableRow::new(columns.map(|column| cell(column, or_dash(row[column].as_ref()))))
     });
-    let widths = layout
-        .iter()
-        .map(|(_, width)| Constraint::Length(*width as u16));
+    let widths = layout.iter().map(|(_, width)| Length(*width as u16));
     let widget = Table::new(body, widths)
         .header(TableRow::new(header))
-        .row_highlight_style(Style::new().add_modifier(Modifier::REVERSED));
-    let mut selected = TableState::new().with_selected(state.selection());
-    frame.render_stateful_widget(widget, area, &mut selected);
+        .row_highlight_style(Style::new().reversed());
+    state.table.select(state.selection());
+    frame.render_stateful_widget(widget, area, &mut state.table);
     if rows.is_empty() {
-        let [_, below] = Layout::vertical([Constraint::Length(2), Constraint::Min(0)]).areas(area);
+        let [_, below] = Layout::vertical([Length(2), Min(0)]).areas(area);
         let text = Paragraph::new(why_empty(state)).wrap(Wrap { trim: true });
         frame.render_widget(text, below);
     }
-    layout.into_iter().map(|(column, _)| column).collect()
+    state.shown = layout.into_iter().map(|(column, _)| column).collect();
 }
 
 fn why_empty(state: &State) -> String {
-    if !state.has_sample {
+    if state.sample.is_none() {
         return "collecting processes".to_owned();
     }
     if !state.filter.is_empty() {
@@ -151,8 +146,8 @@ fn why_empty(state: &State) -> String {
     )
 }
 
-fn footer(state: &State, rows: &[&Row], width: u16) -> String {
-    let filter = match (&state.view, state.filter.as_str()) {
+fn footer(state: &State, width: u16) -> String {
+    let filter = match (state.view, state.filter.as_str()) {
         (View::Filter, filter) => return format!("filter: {filter}_"),
         (_, "") => String::new(),
         (_, filter) => format!("filter: {filter}  "),
@@ -160,12 +155,16 @@ fn footer(state: &State, rows: &[&Row], width: u16) -> String {
     if !state.message.is_empty() {
         return filter + &state.message;
     }
-    let row = state.selection().and_then(|place| rows.get(place));
-    let keys = match (&state.view, row.and_then(|row| row.note.as_deref())) {
-        (View::Help, _) => KEYS_OF_HELP,
-        (View::Detail(..), _) => KEYS_OF_DETAIL,
-        (View::Table | View::Filter, Some(note)) => return filter + note,
-        (View::Table | View::Filter, None) => KEYS,
+    let keys = match state.view {
+        View::Help => KEYS_OF_HELP,
+        View::Detail(_) => KEYS_OF_DETAIL,
+        View::Table | View::Filter => {
+            let selected = state.selection().map(|place| state.visible()[place]);
+            match selected.and_then(|row| row.note.as_deref()) {
+                Some(note) => return filter + note,
+                None => KEYS,
+            }
+        }
     };
     let room = width.saturating_sub(filter.chars().count() as u16);
     filter + &fitting(keys.split("  "), room)
@@ -175,10 +174,9 @@ fn footer(state: &State, rows: &[&Row], width: u16) -> String {
 mod tests {
     use std::time::Instant;
 
-    use super::super::row::{NoChannel, Sample};
     use super::super::table::{Order, RSS};
     use super::*;
-    use crate::proc::Room;
+    use crate::proc::{Process, Room};
     use ratatui::backend::TestBackend;
     use ratatui::crossterm::event::{KeyCode, KeyEvent};
     use ratatui::Terminal;
@@ -189,8 +187,16 @@ mod tests {
         of: "cgroup",
     };
 
+    const PROCESS: Process = Process {
+        pid: 4242,
+        start_ticks: 7,
+    };
+
     fn empty() -> State {
-        State::new(Order::by(RSS), String::new(), false)
+        State {
+            order: Order::by(RSS),
+            ..State::default()
+        }
     }
 
     fn nothing() -> Sample {
@@ -208,16 +214,15 @@ mod tests {
 
     fn state() -> State {
         let row = Row {
-            pid: 4242,
+            process: PROCESS,
             site: Some("site-1".into()),
             stage: Some("before_aggregation".into()),
             rss_bytes: Some(512 << 20),
             ..Row::default()
         };
-        let (small, others) = (3, 0);
         let sample = Sample {
             rows: vec![row],
-            no_channel: NoChannel { small, others },
+            hidden: 3,
             ..nothing()
         };
         let mut state = empty();
@@ -320,10 +325,11 @@ mod tests {
         let mut state = state();
         press(&mut state, KeyCode::Enter);
         assert!(screen(&mut state, 80, 24).contains("asking the process"));
-        let View::Detail(target, _) = state.view else {
-            panic!("no detail view");
-        };
-        state.show_detail(target, format!("Stages\n{}\u{1b}", "x".repeat(100)));
+        let text = format!("Stages\n{}\u{1b}", "x".repeat(100));
+        let other = Process { pid: 1, ..PROCESS };
+        state.sample.as_mut().unwrap().detail = Some((other, text.clone()));
+        assert!(screen(&mut state, 80, 24).contains("asking the process"));
+        state.sample.as_mut().unwrap().detail = Some((PROCESS, text));
         let screen = screen(&mut state, 80, 24);
         assert!(
             screen.contains(" 4242 ") && screen.contains("Stages"),

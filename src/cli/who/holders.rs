@@ -5,10 +5,10 @@ use std::process::ExitCode;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use anyhow::ensure;
 use serde_json::{json, Value};
 
 use crate::control::{self, Request, STATS_TIMEOUT};
-use crate::exit;
 use crate::output::{self, plain};
 use crate::proc::Process;
 use crate::units::bytes;
@@ -25,16 +25,8 @@ pub fn run(
     json: bool,
 ) -> anyhow::Result<ExitCode> {
     let deadline = Instant::now() + timeout;
-    let mut answers = Vec::new();
-    for site in sites {
-        match ask(process, *site, deadline)? {
-            Ok(holders) => answers.push(holders),
-            Err(why) => {
-                output::note(why);
-                return Ok(ExitCode::from(exit::UNREADABLE));
-            }
-        }
-    }
+    let answers = sites.iter().map(|site| ask(process, *site, deadline));
+    let answers = answers.collect::<anyhow::Result<Vec<_>>>()?;
     let (site, holders) = (sites[0], joined(sites[0], &answers));
     if json {
         output::print_json(&holders)?;
@@ -44,34 +36,29 @@ pub fn run(
     Ok(ExitCode::SUCCESS)
 }
 
-/// The answer of the process, or why there is none.
-fn ask(process: &Process, site: u32, deadline: Instant) -> anyhow::Result<Result<Value, String>> {
+fn ask(process: &Process, site: u32, deadline: Instant) -> anyhow::Result<Value> {
     let pid = process.pid;
     loop {
         let answer = control::ask(process, Request::Holders(site), STATS_TIMEOUT)?;
-        if answer.flag("python") != Some(true) {
-            return Ok(Err(format!(
-                "process {pid} records no Python frames: start it with `flarena run --sites`"
-            )));
-        }
-        if answer.flag("late") == Some(true) {
-            return Ok(Err(format!(
-                "process {pid}: --holders needs sites from its start (`flarena run --sites`), or `flarena.holders()` \
-                 in the program"
-            )));
-        }
+        ensure!(
+            answer.flag("python") == Some(true),
+            "process {pid} records no Python frames: start it with `flarena run --sites`"
+        );
+        ensure!(
+            answer.flag("late") != Some(true),
+            "process {pid}: --holders needs sites from its start (`flarena run --sites`), or `flarena.holders()` \
+             in the program"
+        );
         let mut document: Value = serde_json::from_str(answer.line())?;
-        let holders = document.get_mut("holders").map(Value::take);
-        let holders = holders.unwrap_or_default();
+        let holders = document["holders"].take();
         if !holders.is_null() {
-            return Ok(Ok(holders));
+            return Ok(holders);
         }
-        if Instant::now() > deadline {
-            return Ok(Err(format!(
-                "process {pid}: its main thread, which answers between two instructions of Python code, has not \
-                 answered in time: try again, or wait longer with --timeout"
-            )));
-        }
+        ensure!(
+            Instant::now() <= deadline,
+            "process {pid}: its main thread, which answers between two instructions of Python code, has not \
+             answered in time: try again, or wait longer with --timeout"
+        );
         thread::sleep(POLL_INTERVAL);
     }
 }
@@ -91,17 +78,16 @@ fn joined(site: u32, answers: &[Value]) -> Value {
 }
 
 fn render(pid: i32, site: u32, holders: &Value) -> String {
-    let chains = holders.get("chains").and_then(Value::as_array);
-    let chains: Vec<&Value> = chains.into_iter().flatten().collect();
-    let is_complete = holders.get("complete") == Some(&Value::Bool(true));
+    let chains = holders["chains"].as_array().map_or(&[][..], Vec::as_slice);
+    let is_complete = holders["complete"] == true;
     if chains.is_empty() {
         let time = if is_complete { "" } else { " in time" };
         return format!("{pid}: no array, tensor or bytes of site {site} was found{time}\n");
     }
     let mut page = format!("{pid}: the largest objects of site {site}\n");
     for chain in chains {
-        let text = |name| plain(chain.get(name).and_then(Value::as_str).unwrap_or("?"));
-        let size = bytes(chain.get("bytes").and_then(Value::as_u64).unwrap_or(0));
+        let text = |name: &str| plain(chain[name].as_str().unwrap_or("?"));
+        let size = bytes(chain["bytes"].as_u64().unwrap_or(0));
         let object = text("object");
         page += &match text("end") == "not found in time" {
             true => format!("  {object} {size}: its holder was not found in time\n"),

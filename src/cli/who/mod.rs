@@ -8,12 +8,13 @@ pub mod phrases;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use anyhow::{anyhow, ensure};
 use clap::value_parser;
 use flarena_shared::sites::Who;
 
 use crate::control::{self, Request, STATS_TIMEOUT};
+use crate::output;
 use crate::proc::{parse_pid, Process};
-use crate::{exit, output};
 
 /// Show which lines of a program allocated the memory of a live process
 ///
@@ -70,13 +71,11 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let answer = control::ask_when_open(&process, Request::Who, STATS_TIMEOUT)?;
     let who: Who = serde_json::from_str(answer.line())?;
     if let Some(named) = args.holders {
-        let Some(site) = named.or_else(|| page::largest_site(&who)) else {
-            output::note(match who.on {
-                true => format!("process {} has no live block with a site", args.pid),
-                false => why_off(args.pid, &who),
-            });
-            return Ok(ExitCode::from(exit::UNREADABLE));
-        };
+        let largest = || page::largest_site(&who);
+        let site = named.or_else(largest).ok_or_else(|| match who.on {
+            true => anyhow!("process {} has no live block with a site", args.pid),
+            false => anyhow!(why_off(args.pid, &who)),
+        })?;
         let timeout = Duration::from_secs(args.timeout);
         let sites = page::sites_of_same_stack(&who, site);
         return holders::run(&process, &sites, timeout, args.json);
@@ -84,10 +83,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     if args.json {
         output::print(answer.line())?;
     }
-    if !who.on {
-        output::note(why_off(args.pid, &who));
-        return Ok(ExitCode::from(exit::UNREADABLE));
-    }
+    ensure!(who.on, why_off(args.pid, &who));
     if args.folded {
         output::print(&page::folded(&who))?;
     } else if !args.json {
@@ -100,17 +96,15 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
 fn start(process: &Process) -> anyhow::Result<ExitCode> {
     let pid = process.pid;
     let answer = control::ask_when_open(process, Request::Sites, STATS_TIMEOUT)?;
-    if answer.text("error").is_some() {
-        output::note(format!(
-            "process {pid} runs an older flarena, which records sites from its start only"
-        ));
-        return Ok(ExitCode::from(exit::UNREADABLE));
-    }
+    ensure!(
+        answer.text("error").is_none(),
+        "process {pid} runs an older flarena, which records sites from its start only"
+    );
     let who: Who = serde_json::from_str(answer.line())?;
-    if !who.on || who.reason.is_some() && !who.python {
-        output::note(why_off(pid, &who));
-        return Ok(ExitCode::from(exit::UNREADABLE));
-    }
+    ensure!(
+        who.on && (who.python || who.reason.is_none()),
+        why_off(pid, &who)
+    );
     if !who.python {
         output::note(format!(
             "process {pid} runs no Python: its sites are threads and libraries"
@@ -123,14 +117,11 @@ fn start(process: &Process) -> anyhow::Result<ExitCode> {
 }
 
 /// The page of a live process for this width, or why there is none.
-pub fn page_of(process: &Process, width: Option<usize>) -> Result<String, String> {
-    let answer = control::ask(process, Request::Who, STATS_TIMEOUT);
-    let answer = answer.map_err(|error| error.to_string())?;
-    let who: Who = serde_json::from_str(answer.line()).map_err(|error| error.to_string())?;
-    match who.on {
-        true => Ok(page::render(&process.name(), process.pid, &who, width)),
-        false => Err(why_off(process.pid, &who)),
-    }
+pub fn page_of(process: &Process, width: Option<usize>) -> anyhow::Result<String> {
+    let answer = control::ask(process, Request::Who, STATS_TIMEOUT)?;
+    let who: Who = serde_json::from_str(answer.line())?;
+    ensure!(who.on, why_off(process.pid, &who));
+    Ok(page::render(&process.name(), process.pid, &who, width))
 }
 
 /// Why a process records no sites, and what to do.

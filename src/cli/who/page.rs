@@ -4,7 +4,7 @@ use flarena_shared::sites::{Holding, Stack, Who};
 
 use super::phrases;
 use crate::output::{indented, plain, table_of_stacks};
-use crate::units::bytes;
+use crate::units::{bytes, or_dash};
 
 /// Smaller amounts are not reported: an interpreter has so much.
 const MIN_SMALL_BYTES: u64 = 16 << 20;
@@ -22,8 +22,9 @@ pub fn render(name: &str, pid: i32, who: &Who, width: Option<usize>) -> String {
     let kinds = match &who.small {
         None => format!(" live in {blocks} large blocks"),
         Some(small) => format!(
-            " live, of which {} in small blocks (estimate from {} samples)",
-            with_error(small.bytes, small.error),
+            " live, of which {} ± {} in small blocks (estimate from {} samples)",
+            bytes(small.bytes),
+            bytes(small.error),
             small.samples
         ),
     };
@@ -63,14 +64,13 @@ pub fn render(name: &str, pid: i32, who: &Who, width: Option<usize>) -> String {
     page + &table_of_stacks(headers, &rows, width)
 }
 
-/// `77.0 MB ± 6.2 MB`
-fn with_error(size: u64, error: u64) -> String {
-    format!("{} ± {}", bytes(size), bytes(error))
-}
-
 /// The memory that has no site.
 fn not_recorded(who: &Who, held: u64) -> String {
-    let mut lines = small_blocks(who, held);
+    let mut lines = String::new();
+    let unrecorded = who.small_bytes.unwrap_or(0);
+    if unrecorded > held.max(MIN_SMALL_BYTES) {
+        lines += &(phrases::unrecorded_small_blocks(unrecorded) + "\n");
+    }
     if let Some(before) = who.before_bytes {
         let small = match who.small {
             Some(_) => "",
@@ -95,25 +95,14 @@ fn not_recorded(who: &Who, held: u64) -> String {
     lines
 }
 
-/// The memory in small blocks that are not sampled, if it is more than that with a site.
-fn small_blocks(who: &Who, held: u64) -> String {
-    match who.small_bytes {
-        Some(small) if small > held.max(MIN_SMALL_BYTES) => {
-            phrases::unrecorded_small_blocks(small) + "\n"
-        }
-        _ => String::new(),
-    }
-}
-
 fn row(one: &Holding, site: &str, place: &str) -> [String; 7] {
-    let age = |rounds: Option<i64>| rounds.map_or("-".to_owned(), |rounds| rounds.to_string());
     [
         site.to_owned(),
         bytes(one.bytes),
         phrases::standard_error(one.error),
         one.blocks.to_string(),
-        age(one.oldest),
-        age(one.median),
+        or_dash(one.oldest),
+        or_dash(one.median),
         place.to_owned(),
     ]
 }

@@ -1,7 +1,7 @@
 //! The crate's fuzz target. `fuzz/Cargo.toml` builds this crate with `cfg(fuzzing)`.
 
 #[cfg(not(fuzzing))]
-#[path = "../../fuzz/corpus.rs"]
+#[path = "../../../fuzz/corpus.rs"]
 mod corpus;
 
 use crate::report::fuzz::any_log;

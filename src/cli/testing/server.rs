@@ -6,7 +6,7 @@ use std::os::unix::net::{SocketAddr, UnixListener};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-use super::client::Address;
+use crate::control::Address;
 
 pub struct Server {
     pub address: Address,
