@@ -52,7 +52,7 @@ impl Deployment {
             kit_start: kit_start(process, s),
             ..Self::default()
         };
-        let Some(own) = Member::identify(process.clone()) else {
+        let Some(own) = Member::identify(*process) else {
             return found;
         };
         let members = Process::all().into_iter().filter_map(Member::identify);
