@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
 
 use anyhow::Context;
-use comfy_table::{presets, CellAlignment, ContentArrangement, Table};
+use comfy_table::{presets, CellAlignment, ContentArrangement, Row, Table};
 use flarena_shared::system_error::reason;
 use serde::Serialize;
 
@@ -82,7 +82,7 @@ pub fn chain(error: &anyhow::Error) -> String {
 }
 
 /// A table without borders, as wide as the terminal. In a pipe its width is not limited.
-pub fn table<const N: usize>(headers: [&str; N]) -> Table {
+pub fn table(headers: impl Into<Row>) -> Table {
     let mut table = Table::new();
     table
         .load_preset(presets::NOTHING)

@@ -271,7 +271,10 @@ fn show(args: &Args, comparison: &Comparison) -> anyhow::Result<()> {
         output::print(&(text::page(comparison, width) + &picture))?;
     }
     let picture = args.dir.join("memory.svg");
-    replace(&picture, &files::picture(comparison))?;
+    replace(
+        &picture,
+        &files::chart(comparison).picture(&comparison.command),
+    )?;
     if let Some(page) = &args.html {
         replace(page, &files::page(comparison))?;
     }

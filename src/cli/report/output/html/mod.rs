@@ -218,7 +218,7 @@ fn process(report: &ProcessReport, i: usize, is_open: bool) -> Markup {
                     p.remedy { b { "What to do:" } " " (with_code(&remedy)) "." }
                 }
                 div.charts {
-                    @if let Some(chart) = chart::rounds(report) { (chart) }
+                    @if let Some(chart) = chart::rounds(report) { (chart.figure()) }
                     (chart::stages(report))
                 }
                 (stages(report, i))
