@@ -269,7 +269,7 @@ assert stage["growth"]["low_95"] < 5 << 20 < stage["growth"]["high_95"], stage'
     report 0 --compare before.jsonl leak.jsonl --html compared.html
     contains compared.html "growth only after: site-1 TR, pid 7 by +5.00 MB/round"
     contains compared.html "<th scope=\"row\">site-1 TR</th>"
-    contains compared.html "before.jsonl: peak 2602.0 MB, leak.jsonl: peak 1995.0 MB"
+    contains compared.html "before: peak 2602.0 MB, after: peak 1995.0 MB"
     report 3 --compare before.jsonl missing.jsonl
     contains out "the run after has no marker"
     report 2 --compare before.jsonl

@@ -70,25 +70,29 @@ pub fn print(compared: &Comparison, length: ListLength) -> String {
 }
 
 /// The same, and both runs over time.
-pub fn page(compared: &Comparison, names: [&PathBuf; 2], length: ListLength) -> String {
+pub fn page(compared: &Comparison, [before, after]: [&PathBuf; 2], length: ListLength) -> String {
     let (grid, notes) = changes(compared, length);
-    let line = |(name, reports): (&PathBuf, &[ProcessReport])| {
+    let line = |(name, reports): (&str, &[ProcessReport])| {
         let all = Together::of(reports)?;
         let moments = all.moments.iter();
         Some(Line {
-            name: name.display().to_string(),
+            name: name.to_owned(),
             points: moments
                 .map(|moment| (moment.t - all.start, moment.total))
                 .collect(),
         })
     };
-    let runs = names.into_iter().zip(compared.runs).filter_map(line);
-    let chart = chart::lines("Memory over time", "all processes", runs.collect());
+    let runs = ["before", "after"].into_iter().zip(compared.runs);
+    let chart = chart::lines(
+        "Memory over time",
+        "all processes",
+        runs.filter_map(line).collect(),
+    );
     let caption = "Memory and CPU time before and after; the process that changed most comes first";
     let body = html! {
         header {
             h1 { "Memory before and after" }
-            p { (names[0].display()) " and " (names[1].display()) }
+            p { "before: " (before.display()) ", after: " (after.display()) }
         }
         main {
             section {
