@@ -100,7 +100,7 @@ pub struct StageSizes {
 }
 
 fn per_unit<S: Serializer>(growth: &Option<Slope>, serializer: S) -> Result<S::Ok, S::Error> {
-    let value = |slope: &Slope| json!({ "bytes_per_unit": slope.per_x, "low_95": slope.low, "high_95": slope.high });
+    let value = |Slope { per_x, low, high }: &Slope| json!({ "bytes_per_unit": per_x, "low_95": low, "high_95": high });
     growth.as_ref().map(value).serialize(serializer)
 }
 
@@ -134,17 +134,14 @@ impl<'a> Comparison<'a> {
         };
         let mut sites: Vec<SiteComparison> = named.into_iter().map(site).collect();
         sites.sort_by(|a, b| b.rank().partial_cmp(&a.rank()).unwrap_or(Ordering::Equal));
-        let present = runs.map(|reports| (!reports.is_empty()).then_some(reports));
         let sums = [0, 1].map(|run| sum(runs[run].iter(), together[run].as_ref(), None));
         Comparison {
             runs,
             sums: Sums::of(sums),
-            rounds: Pair::of(present, |reports| {
-                reports?.iter().map(|r| r.finding.rounds).max()
-            }),
-            growing: Pair::of(present, |reports| {
-                let growing = reports?.iter().filter(|report| report.growth().is_some());
-                Some(growing.map(ProcessReport::full_name).collect())
+            rounds: Pair::of(runs, |run| run.iter().map(|r| r.finding.rounds).max()),
+            growing: Pair::of(runs, |run| {
+                let growing = run.iter().filter(|report| report.growth().is_some());
+                (!run.is_empty()).then(|| growing.map(ProcessReport::full_name).collect())
             }),
             sites,
         }

@@ -10,15 +10,14 @@ const MIN_SECONDS_FOR_RATE: f64 = 10.0;
 /// `Inside stage train of round 12 it held 690.0 MB more for a time.`
 pub fn growth(growth: &GrowthInside) -> String {
     let (place, bytes) = (place(&growth.stage, growth.round), size(growth.bytes));
-    // False for NaN, too.
-    match growth.seconds >= MIN_SECONDS_FOR_RATE {
-        _ if growth.has_fallen => format!("Inside {place} it held {bytes} more for a time."),
-        true => {
+    match () {
+        () if growth.has_fallen => format!("Inside {place} it held {bytes} more for a time."),
+        () if growth.seconds >= MIN_SECONDS_FOR_RATE => {
             let seconds = duration(growth.seconds);
             let rate = size(growth.bytes / growth.seconds * 60.0);
             format!("It grew by {bytes} in {seconds} inside {place}, at {rate}/min.")
         }
-        false => format!("It grew by {bytes} inside {place}."),
+        () => format!("It grew by {bytes} inside {place}."),
     }
 }
 

@@ -65,13 +65,15 @@ pub fn remedy(report: &ProcessReport) -> Option<String> {
 fn limit_sentence(estimate: &TimeToLimit) -> String {
     let reaches = reaches_limit(estimate);
     let [earliest, latest] = [estimate.earliest, estimate.latest].map(duration);
-    match estimate.latest.is_finite() {
-        _ if estimate.left <= 0.0 => format!("The process {reaches}."),
-        _ if estimate.seconds < SOON_SECONDS || earliest == latest => {
+    match () {
+        () if estimate.left <= 0.0 => format!("The process {reaches}."),
+        () if estimate.seconds < SOON_SECONDS || earliest == latest => {
             format!("At this rate the process {reaches}.")
         }
-        true => format!("At this rate the process {reaches} ({earliest} to {latest})."),
-        false => format!("At this rate the process {reaches} ({earliest} at the earliest)."),
+        () if estimate.latest.is_finite() => {
+            format!("At this rate the process {reaches} ({earliest} to {latest}).")
+        }
+        () => format!("At this rate the process {reaches} ({earliest} at the earliest)."),
     }
 }
 

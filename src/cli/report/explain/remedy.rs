@@ -99,31 +99,32 @@ fn live_growth(process: &Process, finding: &Finding) -> &'static str {
     if let Some(pool) = Pool::largest(finding) {
         return pool.remedy;
     }
-    match history.rounds().is_empty() {
-        _ if largest_live(finding) == Some(MemoryKind::Pinned) => PINNED,
-        _ if !is_served_by_malloc(finding) => {
+    let has_records = !history.rounds().is_empty();
+    match () {
+        () if largest_live(finding) == Some(MemoryKind::Pinned) => PINNED,
+        () if !is_served_by_malloc(finding) => {
             "run `flarena doctor --all PID` while the process runs; it names the memory outside malloc"
         }
-        true if process.records_sites() => {
+        () if !has_records && process.records_sites() => {
             "look for a list, cache or history that gains entries and never drops them"
         }
-        true => {
+        () if !has_records => {
             "look for a list, cache or history that gains entries and never drops them; \
              `flarena run --sites` names the line"
         }
-        false if sites::small_blocks(process).is_some_and(|small| small.hold_growth) => {
+        () if sites::small_blocks(process).is_some_and(|small| small.hold_growth) => {
             "look for a list, cache or history of small objects that never drops entries; \
              without `FLARENA_SITES_SAMPLE=off`, `flarena run --sites` names the line"
         }
-        false if sites::grows_in_onnx_runtime(history) => {
+        () if sites::grows_in_onnx_runtime(history) => {
             "ONNX Runtime's CPU arena keeps the memory of the largest inputs: set \
              `enable_cpu_mem_arena = False` in the SessionOptions of each session"
         }
-        false if sites::replace_older_blocks(history) => {
+        () if sites::replace_older_blocks(history) => {
             "look for a list, cache or history that never drops entries. Its line is not known yet, because sites \
              still replace blocks from before the recording began; `flarena report` names it some rounds later"
         }
-        false => {
+        () => {
             "look at the lines below: they probably fill a list, cache or history that never drops \
              entries"
         }
@@ -140,16 +141,19 @@ fn retention(process: &Process, finding: &Finding) -> String {
     let has_short_decay = number("FLARENA_DECAY_MS").is_some_and(|ms| ms <= SHORT_DECAY_MS);
     let has_many_arenas = number("MALLOC_ARENA_MAX").is_some_and(|n| n > FEW_ARENAS);
     let is_cached = 2.0 * finding.parts.recycled > finding.parts.kept_free;
-    let setting = match process.alloc.as_deref() == Some("jemalloc") {
-        _ if is_cached && has_short_decay => None,
-        _ if is_cached => Some("`export FLARENA_DECAY_MS=100` before the start"),
-        true if process.setting("MALLOC_CONF").is_some() => None,
-        true => Some("`export MALLOC_CONF=dirty_decay_ms:1000,muzzy_decay_ms:0` before the start"),
-        false if has_many_arenas => Some(
+    let is_jemalloc = process.alloc.as_deref() == Some("jemalloc");
+    let setting = match () {
+        () if is_cached => {
+            (!has_short_decay).then_some("`export FLARENA_DECAY_MS=100` before the start")
+        }
+        () if is_jemalloc => (process.setting("MALLOC_CONF").is_none()).then_some(
+            "`export MALLOC_CONF=dirty_decay_ms:1000,muzzy_decay_ms:0` before the start",
+        ),
+        () if has_many_arenas => Some(
             "`export NVFLARE_ENABLE_JEMALLOC_PRELOAD=true` before the start, or \
              `export MALLOC_ARENA_MAX=2` (client) or `4` (server)",
         ),
-        false => Some("`export NVFLARE_ENABLE_JEMALLOC_PRELOAD=true` before the start"),
+        () => Some("`export NVFLARE_ENABLE_JEMALLOC_PRELOAD=true` before the start"),
     };
     let trim = "call `flarena.trim()` at the end of each round";
     let trims = process.series(Stage::AfterTrim.name()).is_some();

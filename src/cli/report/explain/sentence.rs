@@ -261,12 +261,12 @@ fn level_clause(finding: &Finding) -> String {
     const MIN_RANGE_SHARE: f64 = 0.2;
     let (quantity, level) = (quantity_name(finding), &finding.level);
     let (low, high) = level.range;
-    match level.alternates {
-        _ if high - low <= MIN_RANGE_SHARE * level.median => {
+    match () {
+        () if high - low <= MIN_RANGE_SHARE * level.median => {
             format!("{quantity} stays at {}", size(level.median))
         }
-        true => format!("{quantity} alternates {}", between(level.range)),
-        false => format!("{quantity} is mostly {}", between(level.range)),
+        () if level.alternates => format!("{quantity} alternates {}", between(level.range)),
+        () => format!("{quantity} is mostly {}", between(level.range)),
     }
 }
 

@@ -168,7 +168,7 @@ fn per_round(growth: &Slope) -> Value {
     slope("bytes_per_round", growth)
 }
 
-pub fn slope(key: &str, Slope { per_x, low, high }: &Slope) -> Value {
+fn slope(key: &str, Slope { per_x, low, high }: &Slope) -> Value {
     json!({ key: per_x, "low_95": low, "high_95": high })
 }
 
