@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
 
 use anyhow::Context;
-use comfy_table::{presets, CellAlignment, ContentArrangement, Table};
+use comfy_table::{presets, CellAlignment, ContentArrangement, Row, Table};
 use flarena_shared::system_error::reason;
 use serde::Serialize;
 
@@ -76,7 +76,7 @@ pub fn chain(error: &anyhow::Error) -> String {
 }
 
 /// A table without borders, as wide as the terminal. In a pipe its width is not limited.
-pub fn table<const N: usize>(headers: [&str; N]) -> Table {
+pub fn table(headers: impl Into<Row>) -> Table {
     let mut table = unlimited_table();
     table.set_header(headers);
     if let Some(width) = terminal_width() {

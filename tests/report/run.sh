@@ -266,6 +266,10 @@ stage = found["sites"][0]["processes"][0]["stages"][0]["sizes"]["after"]
 assert stage["growth"]["low_95"] < 5 << 20 < stage["growth"]["high_95"], stage'
     report 0 --compare before.jsonl before.jsonl
     contains out "No difference beyond noise: site-1 TR."
+    report 0 --compare before.jsonl leak.jsonl --html compared.html
+    contains compared.html "growth only after: site-1 TR, pid 7 by +5.00 MB/round"
+    contains compared.html "<th scope=\"row\">site-1 TR</th>"
+    contains compared.html "before: peak 2602.0 MB, after: peak 1995.0 MB"
     report 3 --compare before.jsonl missing.jsonl
     contains out "the run after has no marker"
     report 2 --compare before.jsonl
@@ -651,14 +655,15 @@ opens() {
     }
     local sites
     for sites in 1 7 40 200; do
-        # Few markers are drawn as dots, many as ranges.
+        # Few markers and many.
         python3 "$ROOT/scripts/bench/markers.py" --sites $sites --rounds $((sites == 7 ? 60 : 16)) >$sites.jsonl
         report 0 --html "$sites.html" "$sites.jsonl"
     done
     python3 "$here/edge_cases.py" >edge.jsonl
     report 0 --html edge.html edge.jsonl
     without_preload FLARENA_LIB="$LIB" "$flarena" compare --runs 2 --dir compared --html compare.html -- sleep 0.2 >/dev/null
-    python3 "$here/opens.py" 1.html 7.html 40.html 200.html edge.html compare.html
+    report 0 --compare 7.jsonl 40.jsonl --html runs.html
+    python3 "$here/opens.py" 1.html 7.html 40.html 200.html edge.html compare.html runs.html
 }
 check "pages of 1, 7, 40 and 200 processes and of a comparison have no error, no overflow at 1200 and 390 pixels, and a name for each image" opens
 

@@ -5,19 +5,19 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{self, Receiver};
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use parking_lot::{Condvar, Mutex};
 use rustix::io::Errno;
 use rustix::process::{waitid, Pid, Signal, WaitId, WaitIdOptions};
 
 use super::load::{self, Load};
 use super::model::Run;
 use super::series::{pause, Sample, Series};
-use super::tree;
+use super::tree::{self, Member};
 use crate::report::output::write::create;
 use crate::run::{cannot_start, Environment};
 
@@ -86,38 +86,33 @@ pub fn execute(
         let members = tree::members();
         let used = tree::use_of(&members);
         tree::reap_orphans(&members, pid);
-        let at = begun.duration_since(started).as_secs_f64();
-        let ended_at = *ended.time.lock();
-        if ended_at.is_none() {
+        let mut end = ended.try_recv().ok();
+        // A sample after the end lacks the command.
+        if end.is_none() {
             denied = denied.max(used.denied);
+            let at = begun.duration_since(started).as_secs_f64();
             series.push(Sample {
                 at,
                 pss_bytes: used.pss_bytes as f64,
                 cpu_s: load::seconds(used.cpu_ticks) + cpu_of(libc::RUSAGE_CHILDREN) - cpu_before,
             });
             show(at, used.pss_bytes as f64);
+            if interrupts.signal().is_some() {
+                break None;
+            }
+            let pause = pause(started.elapsed(), begun.elapsed());
+            end = ended.recv_timeout(pause).ok();
         }
-        if let Some(end) = ended_at {
+        if let Some(end) = end {
             series.finish(end.duration_since(started).as_secs_f64());
             break Some(end);
         }
-        if interrupts.signal().is_some() {
-            break None;
-        }
-        let mut time = ended.time.lock();
-        if time.is_none() {
-            ended
-                .changed
-                .wait_for(&mut time, pause(started.elapsed(), begun.elapsed()));
-        }
     };
-    let left_over = match end {
-        Some(_) => end_left_over(pid, interrupts),
-        None => {
-            end_all(pid);
-            0
-        }
-    };
+    let mut left_over = 0;
+    match end {
+        Some(_) => left_over = end_left_over(pid, interrupts),
+        None => end_all(pid),
+    }
     let status = child.wait().context("cannot wait for the command")?;
     let cpu_s = cpu_of(libc::RUSAGE_CHILDREN) - cpu_before;
     let measuring_s = cpu_of(libc::RUSAGE_SELF) - own_before;
@@ -155,24 +150,15 @@ fn start(command: &[OsString], environment: &Environment, log: &Path) -> anyhow:
     })
 }
 
-/// When the command ended.
-#[derive(Default)]
-struct Ended {
-    time: Mutex<Option<Instant>>,
-    changed: Condvar,
-}
-
-/// A thread notes the exact end, which the samples would miss by up to one pause.
-fn watch_for_the_end(child: &Child) -> Arc<Ended> {
-    let ended = Arc::new(Ended::default());
-    let notify = Arc::clone(&ended);
+/// A thread sends the exact end, which the samples would miss by up to one pause.
+fn watch_for_the_end(child: &Child) -> Receiver<Instant> {
+    let (sender, ended) = mpsc::channel();
     let pid = Pid::from_child(child);
     thread::spawn(move || {
         // NOWAIT: the main thread reads the status.
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
         while matches!(waitid(WaitId::Pid(pid), options), Err(Errno::INTR)) {}
-        *notify.time.lock() = Some(Instant::now());
-        notify.changed.notify_one();
+        let _ = sender.send(Instant::now());
     });
     ended
 }
@@ -180,35 +166,35 @@ fn watch_for_the_end(child: &Child) -> Arc<Ended> {
 /// Waits for the processes that outlive the command, `pid`, and ends them after a while. Returns
 /// their number.
 fn end_left_over(pid: i32, interrupts: &Interrupts) -> usize {
-    let deadline = Instant::now() + GRACE;
-    loop {
-        let members = tree::members();
-        tree::reap_orphans(&members, pid);
-        if tree::live(&members).next().is_none() {
-            return 0;
-        }
-        if Instant::now() > deadline || interrupts.signal().is_some() {
-            end_all(pid);
-            return tree::live(&members).count();
-        }
-        thread::sleep(END_POLL);
+    let left = watch_tree(pid, GRACE, |_| interrupts.signal().is_none());
+    if left > 0 {
+        end_all(pid);
     }
+    left
 }
 
 /// Ends every process of the tree: SIGTERM, then SIGKILL. The command itself, `pid`, stays to be
 /// waited for.
 fn end_all(pid: i32) {
-    let begun = Instant::now();
     tree::signal_all(&tree::members(), Signal::TERM);
+    if watch_tree(pid, TERM_GRACE, |_| true) > 0 {
+        watch_tree(pid, TERM_GRACE, |members| {
+            tree::signal_all(members, Signal::KILL);
+            true
+        });
+    }
+}
+
+/// Polls the tree until all its processes have ended, for at most this time, and while `go_on` is true. Returns the
+/// number of the others.
+fn watch_tree(pid: i32, time: Duration, go_on: impl Fn(&[Member]) -> bool) -> usize {
+    let begun = Instant::now();
     loop {
         let members = tree::members();
         tree::reap_orphans(&members, pid);
-        let age = begun.elapsed();
-        if tree::live(&members).next().is_none() || age > 2 * TERM_GRACE {
-            return;
-        }
-        if age > TERM_GRACE {
-            tree::signal_all(&members, Signal::KILL);
+        let left = tree::live(&members).count();
+        if left == 0 || begun.elapsed() > time || !go_on(&members) {
+            return left;
         }
         thread::sleep(END_POLL);
     }

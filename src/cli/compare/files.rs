@@ -5,7 +5,7 @@ use serde_json::{json, Map, Value};
 
 use super::model::{Comparison, Outcome, METRICS};
 use super::text;
-use crate::report::output::chart::{self, Line};
+use crate::report::output::chart::{self, Chart, Line};
 use crate::report::output::html;
 
 pub fn json(comparison: &Comparison) -> Value {
@@ -47,28 +47,19 @@ fn variant(comparison: &Comparison, outcome: &Outcome) -> Value {
     })
 }
 
-fn lines(comparison: &Comparison) -> Vec<Line<'_>> {
-    let typical = |outcome: &Outcome| Some(outcome.typical_run()?.series.points());
-    let outcomes = comparison.outcomes.iter();
-    let lines = outcomes.filter_map(|outcome| Some((&*outcome.name, typical(outcome)?)));
-    lines.map(|(name, points)| Line { name, points }).collect()
-}
-
-pub fn picture(comparison: &Comparison) -> String {
-    chart::picture(&comparison.command, &lines(comparison))
+/// The memory of the typical run of each variant.
+pub fn chart(comparison: &Comparison) -> Chart {
+    let line = |outcome: &Outcome| {
+        Some(Line {
+            name: outcome.name.clone(),
+            points: outcome.typical_run()?.series.points(),
+        })
+    };
+    let lines = comparison.outcomes.iter().filter_map(line).collect();
+    chart::lines("Memory over time", "PSS of all processes", lines)
 }
 
 pub fn page(comparison: &Comparison) -> String {
-    let rows = html! {
-        @for outcome in comparison.outcomes.iter().filter(|outcome| !outcome.runs.is_empty()) {
-            tr {
-                th scope="row" { (outcome.name) }
-                @for metric in &METRICS {
-                    td.n { @for part in text::cell(comparison, outcome, metric) { (part) br; } }
-                }
-            }
-        }
-    };
     let caption = "PSS of all processes, CPU and elapsed time: mean of the runs, and the change against plain";
     let body = html! {
         header {
@@ -76,10 +67,10 @@ pub fn page(comparison: &Comparison) -> String {
             p { (comparison.title()) }
         }
         main {
-            section { (html::table("variants", caption, &["Variant"], &METRICS.each_ref().map(|metric| metric.heading), &rows)) }
+            section { (text::grid(comparison).page("variants", caption)) }
             section {
                 @for sentence in text::sentences(comparison) { p.evidence { (sentence) } }
-                (chart::lines("Memory over time", &lines(comparison)))
+                (chart(comparison).figure())
                 p { (text::CHARTED_RUN) }
             }
         }
@@ -119,6 +110,6 @@ mod tests {
             "{page}"
         );
         assert!(page.contains("<th scope=\"row\">plain</th>") && page.contains("</svg>"));
-        assert!(picture(&all).starts_with("<svg "));
+        assert!(chart(&all).picture("").starts_with("<svg "));
     }
 }

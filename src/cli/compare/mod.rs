@@ -97,7 +97,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         command: name_of(&args.command),
         cpus: std::thread::available_parallelism().map_or(1, usize::from),
         runs: args.runs as usize,
-        outcomes: variants.iter().map(without_runs).collect(),
+        outcomes: variants.iter().map(Outcome::of).collect(),
     };
     if let Err(error) = measure(&args, &variants, &interrupts, &mut comparison) {
         if dir_is_new {
@@ -111,15 +111,6 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         None if comparison.has_failed() => ExitCode::from(exit::PROBLEM),
         None => ExitCode::SUCCESS,
     })
-}
-
-fn without_runs(variant: &Variant) -> Outcome {
-    Outcome {
-        name: variant.name.clone(),
-        library: variant.library.clone(),
-        runs: Vec::new(),
-        failure: None,
-    }
 }
 
 /// The script or module that Python runs, else the program. Arguments can contain tokens.
@@ -191,16 +182,15 @@ fn measure_once(
         say("other programs used the CPUs; it runs once more");
         execution = once()?;
     }
+    let processes = |count: usize| units::plural(count as u64, "process");
     if execution.left_over > 0 {
-        say(&format!(
-            "ended {} that outlived the command",
-            units::plural(execution.left_over as u64, "process")
-        ));
+        let left_over = processes(execution.left_over);
+        say(&format!("ended {left_over} that outlived the command"));
     }
     if execution.denied > 0 {
+        let denied = processes(execution.denied);
         say(&format!(
-            "the memory of {} cannot be read and is missing",
-            units::plural(execution.denied as u64, "process")
+            "the memory of {denied} cannot be read and is missing"
         ));
     }
     match execution.end {
@@ -234,13 +224,10 @@ fn say(bar: &ProgressBar, variant: &Variant, run: usize, text: &str) {
 fn end_of(log: &Path) -> String {
     let text = std::fs::read(log).unwrap_or_default();
     let text = String::from_utf8_lossy(&text[text.len().saturating_sub(MAX_SHOWN_BYTES)..]);
-    let lines: Vec<&str> = text
-        .lines()
-        .filter(|line| !line.trim().is_empty())
-        .collect();
-    let shown = &lines[lines.len().saturating_sub(SHOWN_LINES)..];
+    let lines = text.lines().filter(|line| !line.trim().is_empty());
+    let lines: Vec<&str> = lines.collect();
+    let shown = lines[lines.len().saturating_sub(SHOWN_LINES)..].iter();
     shown
-        .iter()
         .map(|line| format!("\n{}", output::plain(line.trim_end())))
         .collect()
 }
@@ -271,7 +258,10 @@ fn show(args: &Args, comparison: &Comparison) -> anyhow::Result<()> {
         output::print(&(text::page(comparison, width) + &picture))?;
     }
     let picture = args.dir.join("memory.svg");
-    replace(&picture, &files::picture(comparison))?;
+    replace(
+        &picture,
+        &files::chart(comparison).picture(&comparison.command),
+    )?;
     if let Some(page) = &args.html {
         replace(page, &files::page(comparison))?;
     }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::series::Series;
+use super::variants::Variant;
 use crate::report::{Change, Spread};
 use crate::units::{plural, size};
 
@@ -102,6 +103,15 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    pub fn of(variant: &Variant) -> Outcome {
+        Outcome {
+            name: variant.name.clone(),
+            library: variant.library.clone(),
+            runs: Vec::new(),
+            failure: None,
+        }
+    }
+
     fn figures(&self, metric: &Metric) -> Vec<f64> {
         self.runs.iter().filter_map(metric.of).collect()
     }

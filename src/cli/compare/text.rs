@@ -1,38 +1,38 @@
 //! The table and the sentences on a terminal and in Markdown. Pure.
 
 use super::model::{Comparison, Metric, Outcome, METRICS};
-use crate::output::{table, wrap};
-use crate::report::output::narrow;
+use crate::output::wrap;
+use crate::report::output::grid::Grid;
 use crate::report::ChangeVerdict;
 
 pub const CHARTED_RUN: &str = "Of each variant: the run with the median mean size";
-const HEADINGS: [&str; 6] = [
-    "PSS",
-    METRICS[0].heading,
-    METRICS[1].heading,
-    METRICS[2].heading,
-    METRICS[3].heading,
-    METRICS[4].heading,
-];
-
-/// The name and the figures of each variant with a run. `joint` divides the parts of a cell.
-fn rows<'a>(comparison: &'a Comparison, joint: &'a str) -> impl Iterator<Item = [String; 6]> + 'a {
-    let measured = comparison
-        .outcomes
-        .iter()
-        .filter(|outcome| !outcome.runs.is_empty());
-    measured.map(move |outcome| {
-        let [peak, mean, idle, cpu, time] = METRICS
-            .each_ref()
-            .map(|metric| cell(comparison, outcome, metric).join(joint));
-        [outcome.name.clone(), peak, mean, idle, cpu, time]
-    })
+/// The name and the figures of each variant with a run.
+pub fn grid(comparison: &Comparison) -> Grid {
+    let row = |outcome: &Outcome| {
+        let mut row = vec![outcome.name.clone()];
+        row.extend(
+            METRICS
+                .iter()
+                .map(|metric| cell(comparison, outcome, metric)),
+        );
+        row
+    };
+    let outcomes = comparison.outcomes.iter();
+    Grid {
+        words: &["PSS"],
+        numbers: METRICS.iter().map(|metric| metric.heading).collect(),
+        rows: outcomes
+            .filter(|outcome| !outcome.runs.is_empty())
+            .map(row)
+            .collect(),
+    }
 }
 
-/// The figure, then half the range of the runs of plain, or the change of another variant, and how certain it is.
-pub fn cell(comparison: &Comparison, outcome: &Outcome, metric: &Metric) -> Vec<String> {
+/// The figure, then half the range of the runs of plain, or the change of another variant, and how certain it is: a part
+/// on each line.
+fn cell(comparison: &Comparison, outcome: &Outcome, metric: &Metric) -> String {
     let Some(spread) = outcome.spread(metric) else {
-        return vec!["-".to_owned()];
+        return "-".to_owned();
     };
     let mut parts = vec![(metric.text)(spread.mean)];
     match comparison.change(outcome, metric) {
@@ -43,15 +43,7 @@ pub fn cell(comparison: &Comparison, outcome: &Outcome, metric: &Metric) -> Vec<
         None if outcome.runs.len() > 1 => parts.push(format!("±{:.0} %", spread.share() * 100.0)),
         None => {}
     }
-    parts
-}
-
-fn grid(comparison: &Comparison) -> String {
-    let mut table = table(HEADINGS);
-    rows(comparison, "\n").for_each(|row| {
-        table.add_row(row);
-    });
-    narrow(table, 1..6)
+    parts.join("\n")
 }
 
 /// `libjemalloc failed: exit status 1; its output is in logs/libjemalloc-1.log.`
@@ -117,15 +109,8 @@ fn sentence(base: &Outcome, new: &Outcome) -> String {
 
 /// Title, table and sentences in Markdown.
 pub fn markdown(comparison: &Comparison) -> String {
-    let line = |cells: [String; 6]| format!("| {} |\n", cells.join(" | "));
-    let mut text = format!(
-        "{}\n\n{}",
-        comparison.title(),
-        line(HEADINGS.map(str::to_owned))
-    );
-    text += "|---|--:|--:|--:|--:|--:|\n";
-    text.extend(rows(comparison, ", ").map(line));
-    text.push('\n');
+    let table = grid(comparison).markdown();
+    let mut text = format!("{}\n\n{table}\n", comparison.title());
     text.extend(
         sentences(comparison)
             .iter()
@@ -136,7 +121,7 @@ pub fn markdown(comparison: &Comparison) -> String {
 
 /// Title, table and sentences.
 pub fn page(comparison: &Comparison, width: usize) -> String {
-    let mut page = format!("{}\n\n{}\n", comparison.title(), grid(comparison));
+    let mut page = format!("{}\n\n{}\n", comparison.title(), grid(comparison).text());
     for sentence in sentences(comparison) {
         page += &(wrap(&sentence, Some(width)).join("\n") + "\n");
     }
@@ -159,7 +144,7 @@ mod tests {
 
     #[test]
     fn each_variant_has_its_figures_and_the_change_below() {
-        let text = grid(&example());
+        let text = grid(&example()).text();
         let lines: Vec<&str> = text.lines().collect();
         assert!(
             lines[1].starts_with("plain") && lines[1].contains("800.0 MB"),
@@ -229,7 +214,7 @@ mod tests {
             outcome(PLAIN, &[800.0, 300.0, 790.0]),
             outcome("flarena glibc", &[400.0, 205.0, 395.0]),
         ]);
-        let text = grid(&all);
+        let text = grid(&all).text();
         let below: Vec<&str> = text.lines().skip(4).map(str::trim).collect();
         assert!(
             below[0].starts_with("-45 %") && below[1].starts_with("not certain"),
@@ -261,7 +246,7 @@ mod tests {
             outcome("flarena glibc", &[50.0]),
         ]);
         one.runs = 1;
-        assert!(grid(&one).contains(" -50 %"));
+        assert!(grid(&one).text().contains(" -50 %"));
         assert!(sentences(&one).last().unwrap().contains("--runs 3"));
     }
 }

@@ -19,32 +19,16 @@ pub enum Other {
 }
 
 impl Other {
-    fn name(self) -> &'static str {
+    /// Its file names, the newest first, and Debian's package.
+    fn files_and_package(self) -> (&'static [&'static str], &'static str) {
         match self {
-            Other::Libjemalloc => "libjemalloc",
-            Other::Libtcmalloc => "libtcmalloc",
-            Other::Mimalloc => "mimalloc",
-            Other::Tbbmalloc => "tbbmalloc",
-        }
-    }
-
-    /// Its file names, the newest first.
-    fn files(self) -> &'static [&'static str] {
-        match self {
-            Other::Libjemalloc => &search::JEMALLOC,
-            Other::Libtcmalloc => &["libtcmalloc_minimal.so.4", "libtcmalloc.so.4"],
-            Other::Mimalloc => &["libmimalloc.so.3", "libmimalloc.so.2"],
-            Other::Tbbmalloc => &["libtbbmalloc_proxy.so.2"],
-        }
-    }
-
-    /// Debian's package.
-    fn package(self) -> &'static str {
-        match self {
-            Other::Libjemalloc => "libjemalloc2",
-            Other::Libtcmalloc => "libtcmalloc-minimal4",
-            Other::Mimalloc => "libmimalloc2.0",
-            Other::Tbbmalloc => "libtbbmalloc2",
+            Other::Libjemalloc => (&search::JEMALLOC, "libjemalloc2"),
+            Other::Libtcmalloc => (
+                &["libtcmalloc_minimal.so.4", "libtcmalloc.so.4"],
+                "libtcmalloc-minimal4",
+            ),
+            Other::Mimalloc => (&["libmimalloc.so.3", "libmimalloc.so.2"], "libmimalloc2.0"),
+            Other::Tbbmalloc => (&["libtbbmalloc_proxy.so.2"], "libtbbmalloc2"),
         }
     }
 }
@@ -71,10 +55,12 @@ pub fn all(command: &[OsString], with: &[Other]) -> anyhow::Result<(Vec<Variant>
     let mut others = vec![Other::Libjemalloc];
     others.extend(with.iter().filter(|other| **other != Other::Libjemalloc));
     for other in others {
-        let (name, package) = (other.name(), other.package());
-        match library::system_allocator(other.files()) {
+        let name = other.to_possible_value();
+        let name = name.map_or(String::new(), |value| value.get_name().to_owned());
+        let (files, package) = other.files_and_package();
+        match library::system_allocator(files) {
             Some(path) => variants.push(Variant {
-                name: name.to_owned(),
+                name,
                 environment: run::without_flarena(Some(&path), hooks),
                 library: Some(path),
             }),

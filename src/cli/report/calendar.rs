@@ -1,51 +1,33 @@
 //! Dates and times of day in UTC, for seconds since 1970.
 
-use jiff::civil::DateTime;
 use jiff::fmt::strtime;
 use jiff::tz::Offset;
 use jiff::Timestamp;
 
-/// The date and time; the first of 1970 for a time that no calendar has.
-fn civil(seconds: f64) -> DateTime {
+/// A time in a format of strftime; the first of 1970 for a time that no calendar has.
+pub fn utc(seconds: f64, format: &str) -> String {
     let time = Timestamp::from_second(seconds.floor() as i64).unwrap_or_default();
-    Offset::UTC.to_datetime(time)
-}
-
-fn format(seconds: f64, format: &str) -> String {
-    strtime::format(format, civil(seconds)).unwrap_or_default()
+    strtime::format(format, Offset::UTC.to_datetime(time)).unwrap_or_default()
 }
 
 /// `2026-11-20`
 pub fn date(seconds: f64) -> String {
-    civil(seconds).date().to_string()
-}
-
-/// `Nov 20`
-pub fn short_date(seconds: f64) -> String {
-    format(seconds, "%b %-d")
-}
-
-/// `06:32`
-pub fn hour_and_minute(seconds: f64) -> String {
-    format(seconds, "%H:%M")
+    utc(seconds, "%F")
 }
 
 /// `06:32:46`
 pub fn time_of_day(seconds: f64) -> String {
-    format(seconds, "%H:%M:%S")
+    utc(seconds, "%T")
 }
 
 /// `2026-11-20 06:32 to 07:41`, or with two dates if they differ.
 pub fn range(start: f64, end: f64) -> String {
-    let [from, to] = [start, end].map(date);
-    let [begin, finish] = match end - start < 120.0 {
-        true => [start, end].map(time_of_day),
-        false => [start, end].map(hour_and_minute),
+    let time = if end - start < 120.0 { "%T" } else { "%R" };
+    let last = match date(start) == date(end) {
+        true => utc(end, time),
+        false => utc(end, &format!("%F {time}")),
     };
-    match from == to {
-        true => format!("{from} {begin} to {finish}"),
-        false => format!("{from} {begin} to {to} {finish}"),
-    }
+    format!("{} to {last}", utc(start, &format!("%F {time}")))
 }
 
 #[cfg(test)]
@@ -61,8 +43,8 @@ mod tests {
             "2026-11-20 06:32 to 2026-11-21 06:32"
         );
         assert_eq!(range(start, start + 5.0), "2026-11-20 06:32:46 to 06:32:51");
-        assert_eq!(short_date(start), "Nov 20");
-        assert_eq!(short_date(951_782_400.0), "Feb 29");
+        assert_eq!(utc(start, "%b %-d"), "Nov 20");
+        assert_eq!(utc(951_782_400.0, "%b %-d"), "Feb 29");
         assert_eq!(date(f64::NAN), "1970-01-01");
     }
 }

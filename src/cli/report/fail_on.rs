@@ -30,10 +30,6 @@ impl FromStr for Condition {
             )
         };
         let (kind, rest) = text.split_once(':').ok_or_else(unknown)?;
-        let time = |text: &str| {
-            parse_duration(text)
-                .ok_or_else(|| format!("`{text}` is not a time, such as 30m or 24h"))
-        };
         match (kind, rest.rsplit_once('/')) {
             ("growth", Some((size, "round"))) => {
                 Ok(Condition::GrowthPerRound(size_argument(size)?))
@@ -41,17 +37,22 @@ impl FromStr for Condition {
             ("growth", Some((size, "hour" | "h"))) => {
                 Ok(Condition::GrowthPerHour(size_argument(size)?))
             }
-            ("limit", None) => Ok(Condition::Limit(time(rest)?)),
+            ("limit", None) => match parse_duration(rest) {
+                Some(seconds) => Ok(Condition::Limit(seconds)),
+                None => Err(format!("`{rest}` is not a time, such as 30m or 24h")),
+            },
             ("peak", None) => Ok(Condition::Peak(size_argument(rest)?)),
             ("verdict", None) => {
                 let verdict = Verdict::from_str(&rest.replace([' ', '_'], "-"), false);
-                verdict.map(Condition::Verdict).map_err(|_| {
-                    let names = Verdict::all()
+                let names = || {
+                    Verdict::all()
                         .map(Verdict::name)
                         .collect::<Vec<_>>()
-                        .join(", ");
-                    format!("`{rest}` is not a verdict; the verdicts are {names}")
-                })
+                        .join(", ")
+                };
+                verdict
+                    .map(Condition::Verdict)
+                    .map_err(|_| format!("`{rest}` is not a verdict; the verdicts are {}", names()))
             }
             _ => Err(unknown()),
         }
@@ -70,18 +71,18 @@ impl Condition {
                 let hourly = finding.per_hour(finding.lasting_slope()?)?;
                 grows_faster(hourly, "hour", limit)
             }
-            Condition::Peak(limit) => (report.process.peak_rss > limit).then(|| {
-                let peak = size(report.process.peak_rss);
-                format!("peaks at {peak}, above {}", size(limit))
-            }),
+            Condition::Peak(limit) => {
+                let peak = report.process.peak_rss;
+                (peak > limit).then(|| format!("peaks at {}, above {}", size(peak), size(limit)))
+            }
             Condition::Limit(seconds) => {
                 let estimate = report.time_to_limit.as_ref()?;
-                let text = reaches_limit(estimate);
-                let wanted = duration(seconds);
+                let (text, wanted) = (reaches_limit(estimate), duration(seconds));
                 (estimate.seconds < seconds).then(|| format!("{text}, less than {wanted}"))
             }
-            Condition::Verdict(verdict) => (report.finding.verdict == verdict)
-                .then(|| format!("has the verdict {}", verdict.name())),
+            Condition::Verdict(verdict) => {
+                (finding.verdict == verdict).then(|| format!("has the verdict {}", verdict.name()))
+            }
         }
     }
 }

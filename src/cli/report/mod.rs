@@ -25,7 +25,7 @@ use anyhow::Context;
 
 use flarena_shared::system_error::reason;
 
-use crate::output::{note, print as print_text};
+use crate::output::{note, print as print_text, print_json};
 use crate::{exit, proc};
 pub use analyse::stats::{median, Change, ChangeVerdict, Spread};
 use analyse::{Comparison, ProcessReport};
@@ -48,7 +48,7 @@ pub struct Args {
     /// Compare two runs, each a file or a folder, site by site and stage by stage. The intervals
     /// show how much the rounds within a run differ; two runs of one job may differ more
     #[arg(long, num_args = 2, value_names = ["BEFORE", "AFTER"])]
-    #[arg(conflicts_with_all = ["files", "html", "prometheus", "fail_on"])]
+    #[arg(conflicts_with_all = ["files", "prometheus", "fail_on"])]
     compare: Vec<PathBuf>,
     /// Print JSON instead of tables
     #[arg(long)]
@@ -183,7 +183,9 @@ impl Args {
         written
             .and_then(|()| out.flush())
             .context("cannot write to stdout")?;
-        let saved = self.write_files(&reports, &files);
+        let page = || html::page(&reports, &files, self.list_length());
+        let metrics = || prometheus::metrics(&reports);
+        let saved = save(self.html.as_ref(), page) & save(self.prometheus.as_ref(), metrics);
         let failed = meets_any(&self.fail_on, &reports);
         Ok(ExitCode::from(match () {
             () if failed => exit::PROBLEM,
@@ -197,14 +199,18 @@ impl Args {
         let [(before, old_files), (after, new_files)] =
             inputs.map(|input| read_run(std::slice::from_ref(input), self.limit));
         let compared = Comparison::of(&before, &after);
+        let length = self.list_length();
         match self.json {
-            true => print_text(&comparison::json(&compared).to_string())?,
-            false => print_text(&comparison::print(&compared, self.list_length()))?,
+            true => print_json(&comparison::json(&compared))?,
+            false => print_text(&comparison::print(&compared, length))?,
         }
+        let saved = save(self.html.as_ref(), || {
+            comparison::page(&compared, inputs, length)
+        });
         let mut files = old_files.iter().chain(&new_files);
         let is_incomplete = files.any(|file| file.is_incomplete);
         Ok(ExitCode::from(
-            match is_incomplete || before.is_empty() || after.is_empty() {
+            match !saved || is_incomplete || before.is_empty() || after.is_empty() {
                 true => exit::UNREADABLE,
                 false => 0,
             },
@@ -217,25 +223,17 @@ impl Args {
             false => ListLength::Short,
         }
     }
+}
 
-    /// Writes the requested files. Returns false if one of them could not be written.
-    fn write_files(&self, reports: &[ProcessReport], files: &[FileReport]) -> bool {
-        let length = self.list_length();
-        let outputs: [(&Option<PathBuf>, &dyn Fn() -> String); 2] = [
-            (&self.html, &|| html::page(reports, files, length)),
-            (&self.prometheus, &|| prometheus::metrics(reports)),
-        ];
-        let mut all_written = true;
-        for (path, text) in outputs {
-            let Some(path) = path else { continue };
-            if let Err(error) = write::replace(path, text().as_bytes()) {
-                let (path, why) = (path.display(), reason(&error));
-                note(format_args!("cannot write {path}: {why}"));
-                all_written = false;
-            }
-        }
-        all_written
+/// Writes a requested file. Returns false if that failed.
+fn save(path: Option<&PathBuf>, text: impl FnOnce() -> String) -> bool {
+    let Some(path) = path else { return true };
+    let saved = write::replace(path, text().as_bytes());
+    if let Err(error) = &saved {
+        let (path, why) = (path.display(), reason(error));
+        note(format_args!("cannot write {path}: {why}"));
     }
+    saved.is_ok()
 }
 
 fn limit_argument(text: &str) -> Result<f64, String> {

@@ -1,5 +1,8 @@
-//! Formats and parses durations and counts, and parses sizes. Bytes are `f64`, and NaN means that a size is unknown.
+//! Formats and parses durations, and parses sizes. Bytes are `f64`, and NaN means that a size is unknown.
 
+use flarena_shared::parse;
+
+pub use crate::output::plain as printable;
 pub use crate::units::{
     in_one_unit, plural, range, rounds_to_zero, signed_size, size, Amount, GB, MB,
 };
@@ -29,23 +32,13 @@ pub fn time_unit(seconds: f64) -> (f64, &'static str) {
     }
 }
 
-/// A size on the command line.
+/// Bytes from `5MB`, `1.5G`, `300 KiB` or `4096` on the command line. All units are powers of 1024.
 pub fn size_argument(text: &str) -> Result<f64, String> {
-    parse_size(text).ok_or_else(|| format!("`{text}` is not a size, such as 64M or 8G"))
-}
-
-/// Bytes from `5MB`, `1.5G`, `300 KiB`, `4096`. All units are powers of 1024.
-fn parse_size(text: &str) -> Option<f64> {
-    let (number, unit) = number_and_unit(text)?;
-    let power = match unit.to_ascii_lowercase().as_str() {
-        "" | "b" => 0,
-        "k" | "kb" | "kib" => 1,
-        "m" | "mb" | "mib" => 2,
-        "g" | "gb" | "gib" => 3,
-        "t" | "tb" | "tib" => 4,
-        _ => return None,
-    };
-    Some(number * 1024f64.powi(power))
+    let size = number_and_unit(text).and_then(|(number, unit)| {
+        let unit = parse::size_bytes(format!("1{unit}").as_bytes())?;
+        Some(number * unit as f64)
+    });
+    size.ok_or_else(|| format!("`{text}` is not a size, such as 64M or 8G"))
 }
 
 /// A number of at least zero and the unit after it.
@@ -70,29 +63,17 @@ pub fn parse_duration(text: &str) -> Option<f64> {
     Some(number * seconds)
 }
 
-/// Text from a file without control characters, which could drive the terminal.
-pub fn printable(text: &str) -> String {
-    text.chars()
-        .map(|c| if c.is_control() { '\u{fffd}' } else { c })
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_size_is_parsed_with_and_without_a_unit() {
-        assert_eq!(parse_size("5MB"), Some(5.0 * MB));
-        assert_eq!(parse_size("1.5 GiB"), Some(1.5 * GB));
-        assert_eq!(parse_size("4096"), Some(4096.0));
+        assert_eq!(size_argument("5MB"), Ok(5.0 * MB));
+        assert_eq!(size_argument("1.5 GiB"), Ok(1.5 * GB));
+        assert_eq!(size_argument("4096"), Ok(4096.0));
         for wrong in ["", "MB", "-5MB", "5 bananas", "nan", "inf"] {
-            assert_eq!(parse_size(wrong), None, "{wrong}");
+            assert!(size_argument(wrong).is_err(), "{wrong}");
         }
-    }
-
-    #[test]
-    fn control_characters_are_replaced() {
-        assert_eq!(printable("a\u{1b}[2Jb\nc"), "a\u{fffd}[2Jb\u{fffd}c");
     }
 }

@@ -2,90 +2,125 @@
 //!
 //! Processes of one site and one name belong together in both runs, because their pids differ.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
+
+use serde::{Serialize, Serializer};
+use serde_json::json;
 
 use super::stats::{mean_interval, Change, ChangeVerdict, Interval, Slope};
 use super::together::{Grouping, Together};
 use super::{ProcessReport, Verdict};
 use crate::report::model::{Series, Size, Unit};
 
-/// The value before and the value after; `None` if a run lacks the site or the stage.
-pub type Pair<T> = [Option<T>; 2];
+/// A value of the run before and of the run after; `None` if it is unknown, or if the run lacks the site or the stage.
+#[derive(Clone, Debug, Serialize)]
+pub struct Pair<T> {
+    pub before: Option<T>,
+    pub after: Option<T>,
+}
 
-pub struct Comparison {
-    pub whole: Pair<Whole>,
+impl<T> Pair<T> {
+    pub fn of<R>([before, after]: [R; 2], value: impl Fn(R) -> Option<T>) -> Pair<T> {
+        Pair {
+            before: value(before),
+            after: value(after),
+        }
+    }
+
+    pub fn map<'a, U>(&'a self, value: impl Fn(&'a T) -> Option<U>) -> Pair<U> {
+        let runs = [self.before.as_ref(), self.after.as_ref()];
+        Pair::of(runs, |run| value(run?))
+    }
+
+    pub fn known(&self) -> impl Iterator<Item = &T> {
+        self.before.iter().chain(&self.after)
+    }
+}
+
+#[derive(Serialize)]
+pub struct Comparison<'a> {
+    #[serde(skip)]
+    pub runs: [&'a [ProcessReport]; 2],
+    #[serde(flatten)]
+    pub sums: Sums,
+    pub rounds: Pair<u64>,
+    /// The names of the processes that grow.
+    pub growing: Pair<Vec<String>>,
     /// The site with the process that changed most first.
     pub sites: Vec<SiteComparison>,
 }
 
-/// One run.
-#[derive(Clone, Debug)]
-pub struct Whole {
-    pub sum: Sum,
-    pub rounds: u64,
-    /// Name and growth per unit of each process that grows.
-    pub growing: Vec<(String, f64, Unit)>,
-    /// Processes with enough rounds for a verdict.
-    pub judged: usize,
-    /// Whether one of these may grow.
-    pub is_undecided: bool,
+/// The sums of some processes.
+#[derive(Serialize)]
+pub struct Sums {
+    pub peak_bytes: Pair<f64>,
+    /// Over time. Unknown if the markers have no times.
+    pub mean_bytes: Pair<f64>,
+    /// Unknown if it is unknown for one of the processes.
+    pub cpu_seconds: Pair<f64>,
 }
 
-/// The sum of some processes.
-#[derive(Clone, Copy, Debug)]
-pub struct Sum {
-    pub peak: f64,
-    /// Over time; NaN if the markers have no times.
-    pub mean: f64,
-    /// CPU time in seconds; NaN if it is unknown for one of them.
-    pub cpu_seconds: f64,
-}
-
+#[derive(Serialize)]
 pub struct SiteComparison {
     pub site: String,
-    pub sum: Pair<Sum>,
+    #[serde(flatten)]
+    pub sums: Sums,
     /// The one that changed most first.
     pub processes: Vec<ProcessComparison>,
 }
 
+#[derive(Serialize)]
 pub struct ProcessComparison {
+    #[serde(rename = "proc")]
     pub name: String,
-    pub verdicts: Pair<Verdict>,
+    #[serde(rename = "verdict")]
+    pub verdicts: Pair<&'static str>,
     pub stages: Vec<StageComparison>,
 }
 
+#[derive(Serialize)]
 pub struct StageComparison {
     pub stage: String,
     pub sizes: Pair<StageSizes>,
 }
 
 /// One stage of the processes of one name.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct StageSizes {
     pub rounds: u64,
     /// After the warm-up.
+    #[serde(rename = "mean_bytes")]
     pub mean: Interval,
+    #[serde(rename = "peak_bytes")]
     pub peak: f64,
+    #[serde(serialize_with = "per_unit")]
     pub growth: Option<Slope>,
-    pub unit: Unit,
+    pub unit: &'static str,
+}
+
+fn per_unit<S: Serializer>(growth: &Option<Slope>, serializer: S) -> Result<S::Ok, S::Error> {
+    let value = |Slope { per_x, low, high }: &Slope| json!({ "bytes_per_unit": per_x, "low_95": low, "high_95": high });
+    growth.as_ref().map(value).serialize(serializer)
 }
 
 /// The processes of one name in both runs.
 type Members<'a> = [Vec<&'a ProcessReport>; 2];
 
-impl Comparison {
-    pub fn of(before: &[ProcessReport], after: &[ProcessReport]) -> Comparison {
-        let together = [Together::of(before), Together::of(after)];
+impl<'a> Comparison<'a> {
+    pub fn of(before: &'a [ProcessReport], after: &'a [ProcessReport]) -> Comparison<'a> {
+        let runs = [before, after];
+        let together = runs.map(Together::of);
         let mut named: BTreeMap<String, BTreeMap<String, Members>> = BTreeMap::new();
-        for (run, reports) in [before, after].into_iter().enumerate() {
+        for (run, reports) in runs.into_iter().enumerate() {
             for report in reports {
                 let site = named.entry(report.process.site_names()).or_default();
                 site.entry(report.process_name()).or_default()[run].push(report);
             }
         }
         let site = |(site, processes): (String, BTreeMap<String, Members>)| {
-            let here = |run: usize| processes.values().flat_map(move |runs| &runs[run]).copied();
-            let sum = [0, 1].map(|run| sum(here(run), together[run].as_ref()?, &site));
+            let members = |run: usize| processes.values().flat_map(move |runs| &runs[run]).copied();
+            let sums = [0, 1].map(|run| sum(members(run), together[run].as_ref(), Some(&site)));
             let processes = processes
                 .into_iter()
                 .map(|(name, runs)| process(name, runs));
@@ -93,24 +128,21 @@ impl Comparison {
             processes.sort_by(|a, b| b.size_of_change().total_cmp(&a.size_of_change()));
             SiteComparison {
                 site,
-                sum,
+                sums: Sums::of(sums),
                 processes,
             }
         };
         let mut sites: Vec<SiteComparison> = named.into_iter().map(site).collect();
-        let change = |site: &SiteComparison| site.processes[0].size_of_change();
-        let peak = |site: &SiteComparison| {
-            let peaks = site.sum.iter().flatten().map(|sum| sum.peak);
-            peaks.fold(0.0, f64::max)
-        };
-        sites.sort_by(|a, b| {
-            change(b)
-                .total_cmp(&change(a))
-                .then(peak(b).total_cmp(&peak(a)))
-        });
-        let [first, last] = &together;
+        sites.sort_by(|a, b| b.rank().partial_cmp(&a.rank()).unwrap_or(Ordering::Equal));
+        let sums = [0, 1].map(|run| sum(runs[run].iter(), together[run].as_ref(), None));
         Comparison {
-            whole: [whole(before, first.as_ref()), whole(after, last.as_ref())],
+            runs,
+            sums: Sums::of(sums),
+            rounds: Pair::of(runs, |run| run.iter().map(|r| r.finding.rounds).max()),
+            growing: Pair::of(runs, |run| {
+                let growing = run.iter().filter(|report| report.growth().is_some());
+                (!run.is_empty()).then(|| growing.map(ProcessReport::full_name).collect())
+            }),
             sites,
         }
     }
@@ -125,6 +157,48 @@ impl Comparison {
             &stage.stage,
             change,
         ))
+    }
+}
+
+/// The peak, the mean and the CPU time of some processes of a run; NaN if unknown.
+fn sum<'a>(
+    members: impl Iterator<Item = &'a ProcessReport> + Clone,
+    all: Option<&Together>,
+    site: Option<&str>,
+) -> Option<[f64; 3]> {
+    members.clone().next()?;
+    let largest = || members.clone().map(|report| report.process.peak_rss);
+    let (peak, mean) = match (all, site) {
+        (Some(all), Some(site)) if all.grouping == Grouping::Sites => {
+            let group = all.groups.iter().find(|group| group.name == site)?;
+            (group.peak, group.mean)
+        }
+        (Some(all), _) => (all.peak, all.mean),
+        (None, _) => (largest().fold(f64::NAN, f64::max), f64::NAN),
+    };
+    let cpu_seconds = members.map(|report| report.process.cpu_seconds());
+    Some([peak, mean, cpu_seconds.sum()])
+}
+
+impl Sums {
+    fn of(runs: [Option<[f64; 3]>; 2]) -> Sums {
+        let known = |figure: usize| {
+            let value = |run: Option<[f64; 3]>| run.map(|run| run[figure]);
+            Pair::of(runs, |run| value(run).filter(|value| !value.is_nan()))
+        };
+        Sums {
+            peak_bytes: known(0),
+            mean_bytes: known(1),
+            cpu_seconds: known(2),
+        }
+    }
+}
+
+impl SiteComparison {
+    /// The largest change of its processes, then the peak.
+    fn rank(&self) -> (f64, f64) {
+        let peak = self.sums.peak_bytes.known().copied().fold(0.0, f64::max);
+        (self.processes[0].size_of_change(), peak)
     }
 }
 
@@ -150,7 +224,7 @@ impl ProcessComparison {
 
     /// Both runs have the process with the same verdict, and no stage changed beyond noise.
     pub fn is_equal(&self) -> bool {
-        let [before, after] = self.verdicts;
+        let Pair { before, after } = self.verdicts;
         before.is_some() && before == after && self.largest_change().is_none()
     }
 }
@@ -158,7 +232,7 @@ impl ProcessComparison {
 impl StageComparison {
     /// The change of the mean.
     pub fn change(&self) -> Option<Change> {
-        let [before, after] = &self.sizes;
+        let Pair { before, after } = &self.sizes;
         Some(Change::of_means(
             &before.as_ref()?.mean,
             &after.as_ref()?.mean,
@@ -166,56 +240,12 @@ impl StageComparison {
     }
 }
 
-fn whole(reports: &[ProcessReport], together: Option<&Together>) -> Option<Whole> {
-    let peaks = reports.iter().map(|report| report.process.peak_rss);
-    let largest = peaks.fold(f64::NAN, f64::max);
-    let growing = reports.iter().filter_map(|report| {
-        let slope = report.growth()?;
-        Some((report.full_name(), slope.per_x, report.finding.unit))
-    });
-    let is_judged = |r: &&ProcessReport| r.finding.verdict != Verdict::NotEnoughRounds;
-    let (peak, mean) = together.map_or((largest, f64::NAN), |all| (all.peak, all.mean));
-    (!reports.is_empty()).then(|| Whole {
-        sum: Sum::of(peak, mean, reports.iter()),
-        rounds: reports.iter().map(|r| r.finding.rounds).max().unwrap_or(0),
-        growing: growing.collect(),
-        judged: reports.iter().filter(is_judged).count(),
-        is_undecided: reports.iter().any(|r| r.finding.verdict.is_undecided()),
-    })
-}
-
-fn sum<'a>(
-    reports: impl Iterator<Item = &'a ProcessReport>,
-    all: &Together,
-    site: &str,
-) -> Option<Sum> {
-    let mut reports = reports.peekable();
-    reports.peek()?;
-    let (peak, mean) = match all.grouping {
-        Grouping::Processes => (all.peak, all.mean),
-        Grouping::Sites => {
-            let group = all.groups.iter().find(|group| group.name == site)?;
-            (group.peak, group.mean)
-        }
-    };
-    Some(Sum::of(peak, mean, reports))
-}
-
-impl Sum {
-    fn of<'a>(peak: f64, mean: f64, reports: impl Iterator<Item = &'a ProcessReport>) -> Sum {
-        let cpu_seconds = reports.map(|report| report.process.cpu_seconds()).sum();
-        Sum {
-            peak,
-            mean,
-            cpu_seconds,
-        }
-    }
-}
-
 fn process(name: String, runs: Members) -> ProcessComparison {
     let worst = |reports: &Vec<&ProcessReport>| {
         let verdicts = reports.iter().map(|report| report.finding.verdict);
-        verdicts.min_by_key(|verdict| verdict.urgency())
+        verdicts
+            .min_by_key(|verdict| verdict.urgency())
+            .map(Verdict::name)
     };
     let mut stages: Vec<String> = Vec::new();
     for stage in runs.iter().flatten().flat_map(|report| &report.stages) {
@@ -224,12 +254,12 @@ fn process(name: String, runs: Members) -> ProcessComparison {
         }
     }
     let stage = |stage: String| StageComparison {
-        sizes: runs.each_ref().map(|reports| sizes(reports, &stage)),
+        sizes: Pair::of(runs.each_ref(), |reports| sizes(reports, &stage)),
         stage,
     };
     ProcessComparison {
         name,
-        verdicts: runs.each_ref().map(worst),
+        verdicts: Pair::of(runs.each_ref(), worst),
         stages: stages.into_iter().map(stage).collect(),
     }
 }
@@ -247,11 +277,8 @@ fn sizes(reports: &[&ProcessReport], stage: &str) -> Option<StageSizes> {
         peak = f64::max(peak, series.peak_rss());
         let own = report.stages.iter().find(|own| own.stage == stage);
         let own = own.and_then(|own| own.growth);
-        if let Some(slope) = own.filter(|slope| {
-            growth
-                .as_ref()
-                .is_none_or(|(most, _)| most.per_x < slope.per_x)
-        }) {
+        let is_most = |slope: &Slope| growth.is_none_or(|(most, _)| most.per_x < slope.per_x);
+        if let Some(slope) = own.filter(is_most) {
             growth = Some((slope, series.unit()));
         }
     }
@@ -259,7 +286,7 @@ fn sizes(reports: &[&ProcessReport], stage: &str) -> Option<StageSizes> {
         rounds,
         mean: mean_interval(&values),
         peak,
-        unit: growth.as_ref().map_or(Unit::Round, |(_, unit)| *unit),
+        unit: growth.map_or(Unit::Round, |(_, unit)| unit).name(),
         growth: growth.map(|(slope, _)| slope),
     })
 }
@@ -288,7 +315,8 @@ mod tests {
     fn a_stage_has_mean_peak_and_growth_of_both_runs() {
         let noise = |i: usize| (i * 7 % 5) as f64;
         let before = run(|i| 500.0 + 10.0 * i as f64 + noise(i));
-        let compared = Comparison::of(&before, &run(|i| 300.0 + noise(i)));
+        let after = run(|i| 300.0 + noise(i));
+        let compared = Comparison::of(&before, &after);
         let [site] = &compared.sites[..] else {
             panic!()
         };
@@ -296,19 +324,15 @@ mod tests {
             panic!()
         };
         assert_eq!((&*site.site, &*process.name), ("site-1", "TR"));
-        assert_eq!(process.verdicts[1], Some(Verdict::Flat));
-        let stage = &process.stages[0].sizes;
-        let [Some(old), Some(new)] = stage else {
-            panic!()
-        };
+        assert_eq!(process.verdicts.after, Some("flat"));
+        let Pair { before, after } = &process.stages[0].sizes;
+        let (old, new) = (before.as_ref().unwrap(), after.as_ref().unwrap());
         assert!((new.mean.value / MB - 302.0).abs() < 0.2, "{:?}", new.mean);
         assert!(new.mean.low < new.mean.value && new.mean.high < 304.0 * MB);
         assert!((old.growth.as_ref().unwrap().per_x / MB - 10.0).abs() < 0.5);
-        let [Some(old), Some(new)] = compared.whole.clone() else {
-            panic!()
-        };
-        assert_eq!((old.growing.len(), new.growing.len()), (1, 0));
-        assert_eq!(new.sum.peak / MB, 304.0);
+        let growing: Vec<usize> = compared.growing.known().map(Vec::len).collect();
+        assert_eq!(growing, [1, 0]);
+        assert_eq!(compared.sums.peak_bytes.after.unwrap() / MB, 304.0);
     }
 
     #[test]
@@ -326,18 +350,22 @@ mod tests {
             let markers = (1..)
                 .zip(cpus)
                 .flat_map(|(pid, cpu)| (0..24).map(marker(pid, *cpu)));
-            let [before, _] = Comparison::of(&analyse(processes(markers)), &[]).whole;
-            before.unwrap().sum.cpu_seconds
+            let before = analyse(processes(markers));
+            let compared = Comparison::of(&before, &[]);
+            compared.sums.cpu_seconds.before
         };
-        assert_eq!(run(&[30.0, 9000.0]), 23.0);
-        assert!(run(&[30.0, f64::NAN]).is_nan());
+        assert_eq!(run(&[30.0, 9000.0]), Some(23.0));
+        assert_eq!(run(&[30.0, f64::NAN]), None);
     }
 
     #[test]
     fn a_site_that_only_one_run_has_is_listed() {
-        let compared = Comparison::of(&run(|_| 100.0), &[]);
-        assert!(compared.whole[1].is_none() && compared.sites[0].sum[1].is_none());
-        assert!(compared.sites[0].sum[0].is_some());
+        let before = run(|_| 100.0);
+        let compared = Comparison::of(&before, &[]);
+        let peaks = [&compared.sums, &compared.sites[0].sums].map(|sums| &sums.peak_bytes);
+        assert!(peaks
+            .iter()
+            .all(|peak| peak.before.is_some() && peak.after.is_none()));
     }
 
     #[test]
@@ -352,7 +380,8 @@ mod tests {
             let markers = (0..3).flat_map(|site| (0..24).map(move |i| (site, i)));
             analyse(processes(markers.map(|(site, i)| marker(site, i))))
         };
-        let compared = Comparison::of(&run([900.0, 500.0, 400.0]), &run([900.1, 450.0, 200.0]));
+        let runs = [[900.0, 500.0, 400.0], [900.1, 450.0, 200.0]].map(run);
+        let compared = Comparison::of(&runs[0], &runs[1]);
         let sites: Vec<&str> = compared.sites.iter().map(|site| &*site.site).collect();
         assert_eq!(sites, ["site-2", "site-1", "site-0"]);
         let (name, _, change) = compared.most_changed().unwrap();

@@ -36,9 +36,7 @@ use stats::{median, Slope, Trend};
 
 pub use attribution::median_sizes;
 pub use between_stages::{GrowthInside, HiddenPeak};
-pub use comparison::{
-    Comparison, Pair, ProcessComparison, SiteComparison, StageComparison, StageSizes, Sum, Whole,
-};
+pub use comparison::{Comparison, Pair, SiteComparison, StageComparison};
 pub use finding::{Basis, Cause, Finding, MemoryKind, NamedStep, Quantity, Verdict};
 pub use garbage::swing;
 pub use gpu::{Allocated, GpuGrowth};

@@ -9,24 +9,16 @@ const MIN_SECONDS_FOR_RATE: f64 = 10.0;
 /// `It grew by 690.0 MB in 1.2 min inside stage train of round 12, at 591 MB/min.`
 /// `Inside stage train of round 12 it held 690.0 MB more for a time.`
 pub fn growth(growth: &GrowthInside) -> String {
-    if growth.has_fallen {
-        let place = place(&growth.stage, growth.round);
-        return format!(
-            "Inside {place} it held {} more for a time.",
-            size(growth.bytes)
-        );
+    let (place, bytes) = (place(&growth.stage, growth.round), size(growth.bytes));
+    match () {
+        () if growth.has_fallen => format!("Inside {place} it held {bytes} more for a time."),
+        () if growth.seconds >= MIN_SECONDS_FOR_RATE => {
+            let seconds = duration(growth.seconds);
+            let rate = size(growth.bytes / growth.seconds * 60.0);
+            format!("It grew by {bytes} in {seconds} inside {place}, at {rate}/min.")
+        }
+        () => format!("It grew by {bytes} inside {place}."),
     }
-    let mut text = format!("It grew by {}", size(growth.bytes));
-    // False for NaN, too.
-    let is_long = growth.seconds >= MIN_SECONDS_FOR_RATE;
-    if is_long {
-        text += &format!(" in {}", duration(growth.seconds));
-    }
-    text += &format!(" inside {}", place(&growth.stage, growth.round));
-    if is_long {
-        text += &format!(", at {}/min", size(growth.bytes / growth.seconds * 60.0));
-    }
-    text + "."
 }
 
 /// `Before the marker train of round 12 it held 538.9 MB for a time.`

@@ -13,30 +13,24 @@ const MAX_NAMED: usize = 3;
 ///
 /// `The kernel may have killed it for lack of memory, ... It is one of 2 candidates; the largest: site-1 TR, pid 7; ...`
 pub fn sentence(kill: &Kill) -> String {
+    let (rss, limit) = (size(kill.rss), size(kill.limit));
     let stage = kill.stage.as_ref();
     let stage = stage.map_or(String::new(), |stage| {
         format!(", in {}", place(stage, kill.round))
     });
-    let killed = match kill.is_certain() {
-        true => "most likely killed",
-        false => "may have killed",
-    };
     let evidence = match kill.is_counted {
         true => "The kernel counted a kill in its control group after its last marker.",
         false => "Its markers end near the limit, and none has the stage exit.",
     };
-    let candidates = match kill.is_certain() {
-        true => String::new(),
-        false => {
-            let names = kill.candidates.iter().take(MAX_NAMED).cloned();
-            let names = names.collect::<Vec<_>>().join("; ");
-            format!(
-                " It is one of {} candidates; the largest: {names}.",
-                kill.candidate_count
-            )
+    let (killed, candidates) = match kill.candidate_count {
+        1 => ("most likely killed", String::new()),
+        n => {
+            let named = &kill.candidates[..kill.candidates.len().min(MAX_NAMED)];
+            let names = named.join("; ");
+            let text = format!(" It is one of {n} candidates; the largest: {names}.");
+            ("may have killed", text)
         }
     };
-    let (rss, limit) = (size(kill.rss), size(kill.limit));
     format!(
         "The kernel {killed} it for lack of memory, at {rss}, with a limit of {limit}{stage}. {evidence}{candidates}"
     )

@@ -24,7 +24,7 @@ pub fn quantity_name(finding: &Finding) -> &'static str {
 /// stage send`, or `... (the first 20 were flat) at stage send`
 pub fn rounds_phrase(finding: &Finding) -> String {
     let warm_up = finding.trend.warm_up;
-    let settled = plural(settled_rounds(finding), finding.rounds_unit().name());
+    let settled = counted(settled_rounds(finding), finding);
     let was_flat = finding.trend.rise_before.abs() < finding.trend.threshold_in_total();
     let rounds = match warm_up {
         0 => format!("over {settled}"),
@@ -41,23 +41,19 @@ pub fn settled_rounds(finding: &Finding) -> u64 {
     finding.rounds.saturating_sub(finding.trend.warm_up as u64)
 }
 
-/// A change that may be a rise or a fall: `+10.0 MB/round (95 % interval: +9.10 to +10.4 MB)`.
-pub fn rate(finding: &Finding) -> String {
-    rate_per(&finding.trend.slope, finding.unit.name(), Amount::Change)
+/// `3 rounds`, or markers if the axis shows no rounds
+pub fn counted(n: u64, finding: &Finding) -> String {
+    plural(n, finding.rounds_unit().name())
 }
 
-/// A rise: `10.0 MB/round (95 % interval: 9.10 to 10.4 MB)`.
-pub fn rise(finding: &Finding) -> String {
-    rate_per(&finding.trend.slope, finding.unit.name(), Amount::Size)
+/// `between 300.6 and 520.0 MB`
+pub fn between((low, high): (f64, f64)) -> String {
+    format!("between {}", range(low, "and", high, Amount::Size))
 }
 
-/// A fall, like a rise.
-pub fn fall(finding: &Finding) -> String {
-    rate_per(
-        &finding.trend.slope.negated(),
-        finding.unit.name(),
-        Amount::Size,
-    )
+/// A change that may be a rise or a fall, `+10.0 MB/round (95 % interval: +9.10 to +10.4 MB)`, or a rise without signs.
+pub fn rate(finding: &Finding, amount: Amount) -> String {
+    rate_per(&finding.trend.slope, finding.unit.name(), amount)
 }
 
 pub fn rate_per(slope: &Slope, unit: &str, amount: Amount) -> String {
@@ -82,7 +78,7 @@ pub fn growth_clause(finding: &Finding) -> String {
     format!(
         "{} grows by {} {}{hourly}",
         quantity_name(finding),
-        rise(finding),
+        rate(finding, Amount::Size),
         rounds_phrase(finding),
     )
 }

@@ -40,17 +40,24 @@ pub fn together(all: &Together, reports: &[ProcessReport]) -> Vec<String> {
             100.0 * largest.at_peak / all.peak
         );
     }
-    let hidden: Vec<String> = reports.iter().filter_map(hidden_peak).collect();
-    let hidden =
-        listed(&hidden).map(|names| format!("Between markers the peak was higher: {names}."));
-    let growth = growth(reports);
-    let killed = reports.iter().filter(|report| report.is_killed());
-    let killed = listed(&killed.map(ProcessReport::full_name).collect::<Vec<_>>())
-        .map(|names| format!("Killed, most likely for lack of memory: {names}."));
-    [Some(peak), hidden, killed, Some(growth)]
-        .into_iter()
-        .flatten()
-        .collect()
+    let hidden = named("Between markers the peak was higher", reports, hidden_peak);
+    let killed = named(
+        "Killed, most likely for lack of memory",
+        reports,
+        |report| report.is_killed().then(|| report.full_name()),
+    );
+    let all = [Some(peak), hidden, killed, Some(growth(reports))];
+    all.into_iter().flatten().collect()
+}
+
+/// `Growing: site-2 TR, pid 7 (+2.00 MB/round, live growth).`, with the processes that have a text.
+fn named(
+    title: &str,
+    reports: &[ProcessReport],
+    text: fn(&ProcessReport) -> Option<String>,
+) -> Option<String> {
+    let names: Vec<String> = reports.iter().filter_map(text).collect();
+    Some(format!("{title}: {}.", listed(&names)?))
 }
 
 /// `site-2 TR, pid 7 (538.9 MB)`
@@ -60,22 +67,16 @@ fn hidden_peak(report: &ProcessReport) -> Option<String> {
 }
 
 fn growth(reports: &[ProcessReport]) -> String {
-    let named = |names: fn(&ProcessReport) -> Option<String>| {
-        listed(&reports.iter().filter_map(names).collect::<Vec<_>>())
-    };
-    if let Some(names) = named(growing) {
-        return format!("Growing: {names}.");
-    }
-    if let Some(names) = named(undecided) {
-        return format!("Growth is not certain yet: {names}.");
-    }
+    let growing = named("Growing", reports, growing);
+    let uncertain = || named("Growth is not certain yet", reports, undecided);
     let is_short = |report: &&ProcessReport| report.finding.verdict == Verdict::NotEnoughRounds;
-    match reports.iter().filter(is_short).count() {
+    let none = || match reports.iter().filter(is_short).count() {
         0 if reports.len() == 1 => "It does not grow.".to_owned(),
         0 => "No process grows.".to_owned(),
         n if n == reports.len() => "Too few rounds to judge growth.".to_owned(),
         _ => "No process with enough rounds grows.".to_owned(),
-    }
+    };
+    growing.or_else(uncertain).unwrap_or_else(none)
 }
 
 /// `site-2 TR, pid 7 (+2.00 MB/round, live growth)`

@@ -1,101 +1,149 @@
-//! Shows the comparison of two runs: a table on a terminal, or JSON.
+//! Shows the comparison of two runs: a table on a terminal or a page, or JSON.
 
+use std::path::PathBuf;
+
+use maud::html;
 use serde_json::{json, Value};
 
-use super::{lines, narrow, ListLength, DETAILED_PROCESSES};
-use crate::output::table;
+use super::chart::{self, Line};
+use super::grid::Grid;
+use super::{html, lines, ListLength, DETAILED_PROCESSES};
 use crate::report::analyse::stats::{Change, Interval, Slope};
 use crate::report::analyse::{
-    Comparison, Pair, ProcessComparison, SiteComparison, StageComparison, StageSizes, Sum, Verdict,
+    Comparison, Pair, ProcessReport, SiteComparison, StageComparison, Together,
 };
 use crate::report::explain::{self, listed};
 use crate::report::units::{or_dash, printable, signed_size, size, time_unit};
 
-const JSON_VERSION: u32 = 1;
+/// The comparison with sizes in bytes, and null for unknown values.
+pub fn json(compared: &Comparison) -> Value {
+    let mut value = json!(compared);
+    value["version"] = json!(1);
+    value["sentence"] = json!(explain::comparison(compared));
+    value
+}
+
+/// The sites and processes that changed, and the names of those that did not.
+fn changes(compared: &Comparison, length: ListLength) -> (Grid, Vec<String>) {
+    let (mut changed, mut equal) = (Vec::new(), Vec::new());
+    for site in &compared.sites {
+        let mut rows = Vec::new();
+        for process in &site.processes {
+            let name = format!("{} {}", site.site, process.name);
+            if process.is_equal() && matches!(length, ListLength::Short) {
+                equal.push(printable(&name));
+                continue;
+            }
+            let verdicts = process.verdicts.clone();
+            rows.push(row(&name, "verdict", verdicts, str::to_owned, None));
+            rows.extend(
+                process
+                    .stages
+                    .iter()
+                    .flat_map(|stage| stage_rows(&name, stage)),
+            );
+        }
+        changed.extend((!rows.is_empty()).then(|| [site_rows(site), rows].concat()));
+    }
+    let (shown, more) = length.split(&changed, DETAILED_PROCESSES);
+    let more = (more > 0).then(|| format!("{more} more sites changed: use --all or --json"));
+    let equal = listed(&equal).map(|names| format!("No difference beyond noise: {names}."));
+    let grid = Grid {
+        words: &["SITE OR PROCESS", "FIGURE"],
+        numbers: vec!["BEFORE", "AFTER", "CHANGE"],
+        rows: shown.concat(),
+    };
+    (grid, more.into_iter().chain(equal).collect())
+}
 
 /// The sentence, a table of the sites and processes that changed, and the names of those that did not.
 pub fn print(compared: &Comparison, length: ListLength) -> String {
-    let (mut sites, mut equal): (Vec<(&SiteComparison, Vec<&ProcessComparison>)>, _) =
-        (Vec::new(), Vec::new());
-    for site in &compared.sites {
-        let is_shown = |process: &&ProcessComparison| {
-            matches!(length, ListLength::Full) || !process.is_equal()
-        };
-        let (shown, hidden): (Vec<_>, Vec<_>) = site.processes.iter().partition(is_shown);
-        equal.extend(
-            hidden
-                .iter()
-                .map(|process| printable(&format!("{} {}", site.site, process.name))),
-        );
-        sites.extend((!shown.is_empty()).then_some((site, shown)));
-    }
-    let (detailed, more) = length.split(&sites, DETAILED_PROCESSES);
+    let (grid, notes) = changes(compared, length);
     let mut text = lines(&printable(&explain::comparison(compared)), "", "");
-    if !detailed.is_empty() {
-        text += &format!("\n{}", changes(detailed));
+    if !grid.rows.is_empty() {
+        text += &format!("\n{}", grid.text());
     }
-    if more > 0 {
-        text += &format!("\n{more} more sites changed: use --all or --json\n");
-    }
-    if let Some(names) = listed(&equal) {
-        text += &format!(
-            "\n{}",
-            lines(&format!("No difference beyond noise: {names}."), "", "")
-        );
-    }
-    text
+    let notes = notes
+        .iter()
+        .map(|note| format!("\n{}", lines(note, "", "")));
+    text + &notes.collect::<String>()
 }
 
-fn changes(sites: &[(&SiteComparison, Vec<&ProcessComparison>)]) -> String {
-    let mut table = table(["SITE OR PROCESS", "FIGURE", "BEFORE", "AFTER", "CHANGE"]);
-    for (site, processes) in sites {
-        let sum = |of: fn(&Sum) -> f64| site.sum.each_ref().map(|sum| sum.as_ref().map(of));
-        table.add_row(values(&site.site, "peak", sum(|sum| sum.peak), size));
-        table.add_row(values("", "mean", sum(|sum| sum.mean), size));
-        // Markers of older versions have no CPU time.
-        let cpu = sum(|sum| sum.cpu_seconds);
-        if cpu.iter().flatten().any(|seconds| !seconds.is_nan()) {
-            table.add_row(values("", "CPU time", cpu, seconds));
+/// The same, and both runs over time.
+pub fn page(compared: &Comparison, [before, after]: [&PathBuf; 2], length: ListLength) -> String {
+    let (grid, notes) = changes(compared, length);
+    let line = |(name, reports): (&str, &[ProcessReport])| {
+        let all = Together::of(reports)?;
+        let moments = all.moments.iter();
+        Some(Line {
+            name: name.to_owned(),
+            points: moments
+                .map(|moment| (moment.t - all.start, moment.total))
+                .collect(),
+        })
+    };
+    let runs = ["before", "after"].into_iter().zip(compared.runs);
+    let chart = chart::lines(
+        "Memory over time",
+        "all processes",
+        runs.filter_map(line).collect(),
+    );
+    let caption = "Memory and CPU time before and after; the process that changed most comes first";
+    let body = html! {
+        header {
+            h1 { "Memory before and after" }
+            p { "before: " (before.display()) ", after: " (after.display()) }
         }
-        for process in processes {
-            let name = format!("{} {}", site.site, process.name);
-            let verdict = |verdict: Verdict| verdict.name().to_owned();
-            table.add_row(row(&name, "verdict", process.verdicts, verdict, None));
-            for stage in &process.stages {
-                stage_rows(stage).into_iter().for_each(|cells| {
-                    table.add_row(cells);
-                });
+        main {
+            section {
+                p.evidence { (explain::comparison(compared)) }
+                (chart.figure())
+            }
+            section {
+                (grid.page("changes", caption))
+                @for note in &notes { p.evidence { (note) } }
             }
         }
-    }
-    narrow(table, 2..5)
+    };
+    html::document("flarena report", &body)
 }
 
-type Row = [String; 5];
+/// Name, figure, before, after, change.
+type Row = Vec<String>;
 
 fn row<T>(
     name: &str,
     figure: &str,
-    [before, after]: Pair<T>,
+    values: Pair<T>,
     format: impl Fn(T) -> String,
     change: Option<Change>,
 ) -> Row {
-    [
+    vec![
         printable(name),
         printable(figure),
-        or_dash(before, &format),
-        or_dash(after, &format),
+        or_dash(values.before, &format),
+        or_dash(values.after, &format),
         change.map_or(String::new(), |change| change.to_string()),
     ]
 }
 
 /// Two values without intervals.
-fn values(name: &str, figure: &str, pair: Pair<f64>, format: fn(f64) -> String) -> Row {
-    let pair = pair.map(|value| value.filter(|value| !value.is_nan()));
-    let change = pair[0]
-        .zip(pair[1])
-        .and_then(|(before, after)| Change::of_values(before, after));
-    row(name, figure, pair, format, change)
+fn values(name: &str, figure: &str, pair: &Pair<f64>, format: fn(f64) -> String) -> Row {
+    let change = pair.before.zip(pair.after);
+    let change = change.and_then(|(before, after)| Change::of_values(before, after));
+    row(name, figure, pair.clone(), format, change)
+}
+
+fn site_rows(site: &SiteComparison) -> Vec<Row> {
+    let (name, sums) = (&site.site, &site.sums);
+    let mut rows = vec![
+        values(name, "peak", &sums.peak_bytes, size),
+        values(name, "mean", &sums.mean_bytes, size),
+    ];
+    // Markers of older versions have no CPU time.
+    let has_cpu = sums.cpu_seconds.known().next().is_some();
+    rows.extend(has_cpu.then(|| values(name, "CPU time", &sums.cpu_seconds, seconds)));
+    rows
 }
 
 /// `64.2 s`, `12.5 min`
@@ -104,31 +152,35 @@ fn seconds(seconds: f64) -> String {
     format!("{:.1} {unit}", seconds / length)
 }
 
-fn stage_rows(stage: &StageComparison) -> [Row; 3] {
-    let name = &stage.stage;
-    let sizes = || stage.sizes.each_ref().map(Option::as_ref);
-    let peaks = sizes().map(|sizes| sizes.map(|sizes| sizes.peak));
-    let unit = sizes()
-        .iter()
-        .flatten()
-        .last()
-        .map_or("round", |sizes| sizes.unit.name());
-    let growths = sizes().map(|sizes| sizes?.growth.as_ref());
+fn stage_rows(process: &str, compared: &StageComparison) -> [Row; 3] {
+    let StageComparison { stage, sizes } = compared;
+    let unit = sizes.known().last().map_or("round", |sizes| sizes.unit);
     [
         row(
-            "",
-            &format!("{name} mean"),
-            sizes(),
-            |sizes| interval(&sizes.mean),
-            stage.change(),
+            process,
+            &format!("{stage} mean"),
+            sizes.map(|s| Some(s.mean)),
+            interval,
+            compared.change(),
         ),
-        values("", &format!("{name} peak"), peaks, size),
-        row("", &format!("{name} per {unit}"), growths, growth, None),
+        values(
+            process,
+            &format!("{stage} peak"),
+            &sizes.map(|s| Some(s.peak)),
+            size,
+        ),
+        row(
+            process,
+            &format!("{stage} per {unit}"),
+            sizes.map(|s| s.growth),
+            growth,
+            None,
+        ),
     ]
 }
 
 /// `733.1 MB ±2.10 MB`
-fn interval(mean: &Interval) -> String {
+fn interval(mean: Interval) -> String {
     match mean.low.is_nan() {
         true => size(mean.value),
         false => format!("{} ±{}", size(mean.value), size(mean.high - mean.value)),
@@ -136,57 +188,7 @@ fn interval(mean: &Interval) -> String {
 }
 
 /// `+2.00 MB ±0.10 MB`
-fn growth(slope: &Slope) -> String {
+fn growth(slope: Slope) -> String {
     let half = (slope.high - slope.low) / 2.0;
     format!("{} ±{}", signed_size(slope.per_x), size(half))
-}
-
-/// The comparison with sizes in bytes, and null for unknown values.
-pub fn json(compared: &Comparison) -> Value {
-    let sites: Vec<Value> = compared.sites.iter().map(site).collect();
-    json!({
-        "version": JSON_VERSION,
-        "sentence": explain::comparison(compared),
-        "peak_bytes": pair(&compared.whole, |run| json!(run.sum.peak)),
-        "mean_bytes": pair(&compared.whole, |run| json!(run.sum.mean)),
-        "cpu_seconds": pair(&compared.whole, |run| json!(run.sum.cpu_seconds)),
-        "rounds": pair(&compared.whole, |run| json!(run.rounds)),
-        "growing": pair(&compared.whole, |run| json!(run.growing.iter().map(|(name, ..)| name).collect::<Vec<_>>())),
-        "sites": sites,
-    })
-}
-
-fn site(site: &SiteComparison) -> Value {
-    let process = |process: &ProcessComparison| {
-        let stage = |stage: &StageComparison| json!({ "stage": stage.stage, "sizes": pair(&stage.sizes, stage_sizes) });
-        json!({
-            "proc": process.name,
-            "verdict": pair(&process.verdicts, |verdict| json!(verdict.name())),
-            "stages": process.stages.iter().map(stage).collect::<Vec<_>>(),
-        })
-    };
-    json!({
-        "site": site.site,
-        "peak_bytes": pair(&site.sum, |sum| json!(sum.peak)),
-        "mean_bytes": pair(&site.sum, |sum| json!(sum.mean)),
-        "cpu_seconds": pair(&site.sum, |sum| json!(sum.cpu_seconds)),
-        "processes": site.processes.iter().map(process).collect::<Vec<_>>(),
-    })
-}
-
-fn stage_sizes(sizes: &StageSizes) -> Value {
-    let Interval { value, low, high } = sizes.mean;
-    json!({
-        "rounds": sizes.rounds,
-        "mean_bytes": { "value": value, "low_95": low, "high_95": high },
-        "peak_bytes": sizes.peak,
-        "unit": sizes.unit.name(),
-        "growth": sizes.growth.as_ref().map(|slope| json!({
-            "bytes_per_unit": slope.per_x, "low_95": slope.low, "high_95": slope.high,
-        })),
-    })
-}
-
-fn pair<T>([before, after]: &Pair<T>, of: impl Fn(&T) -> Value) -> Value {
-    json!({ "before": before.as_ref().map(&of), "after": after.as_ref().map(&of) })
 }

@@ -59,6 +59,7 @@ fn request(request: &Request) -> Value {
 
 fn process(report: &ProcessReport) -> Value {
     let (process, finding) = (&report.process, &report.finding);
+    let hourly = finding.per_hour(finding.trend.slope);
     let mut value = json!({
         "site": process.sites.first(),
         "sites": process.sites,
@@ -86,13 +87,9 @@ fn process(report: &ProcessReport) -> Value {
         "unit": finding.unit.name(),
         "seconds_per_round": finding.pace.per_x,
         "pause_not_counted_seconds": finding.pause,
-        "growth_per_hour": finding.per_hour(finding.trend.slope).map(|hourly| json!({
-            "bytes_per_hour": hourly.per_x,
-            "low_95": hourly.low,
-            "high_95": hourly.high,
-        })),
+        "growth_per_hour": hourly.map(|hourly| slope("bytes_per_hour", &hourly)),
         "steps": finding.steps,
-        "growth": slope(&finding.trend.slope),
+        "growth": per_round(&finding.trend.slope),
         "growth_of": finding.quantity,
         "growth_that_matters_bytes_per_round": finding.trend.threshold,
         "limit_reached": report.time_to_limit,
@@ -106,10 +103,13 @@ fn process(report: &ProcessReport) -> Value {
         "allocation_sites": allocation_sites(&process.allocation_sites),
         "stages": report.stages.iter().map(stage).collect::<Vec<_>>(),
     });
-    let killed_alone = report.kill.as_ref().filter(|kill| kill.is_certain());
-    let candidate = report.kill.as_ref().filter(|kill| !kill.is_certain());
-    value["killed"] = json!(killed_alone.map(killed));
-    value["kill_candidate"] = json!(candidate.map(kill_candidate));
+    let (certain, uncertain) = match &report.kill {
+        Some(one) if one.is_certain() => (kill(one), Value::Null),
+        Some(one) => (Value::Null, kill(one)),
+        None => (Value::Null, Value::Null),
+    };
+    value["killed"] = certain;
+    value["kill_candidate"] = uncertain;
     // Markers cannot tell a process that a signal ended from one that runs.
     value["stopped"] = Value::Null;
     value["gpu_growth"] = json!(report.gpu_growth.as_ref().map(gpu_growth));
@@ -121,7 +121,7 @@ fn process(report: &ProcessReport) -> Value {
 fn gpu_growth(growth: &GpuGrowth) -> Value {
     json!({
         "stage": growth.stage,
-        "reserved": slope(&growth.reserved),
+        "reserved": per_round(&growth.reserved),
         "of": match growth.allocated {
             Allocated::Grows => Some("tensors"),
             Allocated::DoesNotGrow => Some("cache"),
@@ -130,19 +130,17 @@ fn gpu_growth(growth: &GpuGrowth) -> Value {
     })
 }
 
-fn killed(kill: &Kill) -> Value {
-    json!({
+fn kill(kill: &Kill) -> Value {
+    let mut value = json!({
         "stage": kill.stage,
         "round": kill.round,
         "rss_bytes": kill.rss,
         "counted_by_kernel": kill.is_counted,
-    })
-}
-
-fn kill_candidate(kill: &Kill) -> Value {
-    let mut value = killed(kill);
-    value["candidates"] = json!(kill.candidates);
-    value["candidate_count"] = json!(kill.candidate_count);
+    });
+    if !kill.is_certain() {
+        value["candidates"] = json!(kill.candidates);
+        value["candidate_count"] = json!(kill.candidate_count);
+    }
     value
 }
 
@@ -162,16 +160,16 @@ fn stage(stage: &StageReport) -> Value {
         "first_rss_bytes": stage.first,
         "last_rss_bytes": stage.last,
         "peak_rss_bytes": stage.peak,
-        "growth": stage.growth.as_ref().map(slope),
+        "growth": stage.growth.as_ref().map(per_round),
     })
 }
 
-fn slope(slope: &Slope) -> Value {
-    json!({
-        "bytes_per_round": slope.per_x,
-        "low_95": slope.low,
-        "high_95": slope.high,
-    })
+fn per_round(growth: &Slope) -> Value {
+    slope("bytes_per_round", growth)
+}
+
+fn slope(key: &str, Slope { per_x, low, high }: &Slope) -> Value {
+    json!({ key: per_x, "low_95": low, "high_95": high })
 }
 
 fn sizes(sizes: &Sizes) -> Value {

@@ -4,6 +4,7 @@
 
 pub mod chart;
 pub mod comparison;
+pub mod grid;
 pub mod html;
 pub mod json;
 pub mod print;

@@ -8,83 +8,88 @@ use crate::report::model::Size;
 
 type Label = (&'static str, String);
 
-/// One series of a gauge: a label beside those of the process, and the value.
-type Sample = (Option<Label>, f64);
+/// Name, help and value of a gauge with one series for each process. NaN is unknown.
+type Gauge = (&'static str, &'static str, fn(&ProcessReport) -> f64);
 
-/// Name, help and series.
-type Gauge = (
-    &'static str,
-    &'static str,
-    fn(&ProcessReport) -> Vec<Sample>,
-);
-
-const GAUGES: [Gauge; 11] = [
+const GAUGES: [Gauge; 9] = [
     ("flarena_last_rss_bytes", "RSS at the last marker.", |r| {
-        one(r.last_rss)
+        r.last_rss
     }),
     ("flarena_peak_rss_bytes", "Highest RSS seen.", |r| {
-        one(r.process.peak_rss)
+        r.process.peak_rss
     }),
     (
         "flarena_typical_live_bytes",
         "Median of the bytes allocated with malloc and not freed, after the warm-up.",
-        |r| one(r.finding.typical[Size::Live]),
+        |r| r.finding.typical[Size::Live],
     ),
     (
         "flarena_typical_retained_bytes",
         "Median of the resident free bytes that the allocator kept, after the warm-up.",
-        |r| one(r.finding.typical.kept_free()),
+        |r| r.finding.typical.kept_free(),
     ),
     (
         "flarena_cgroup_limit_bytes",
         "Memory limit of the cgroup.",
-        |r| one(r.process.cgroup_limit),
+        |r| r.process.cgroup_limit,
     ),
     (
         "flarena_limit_reached_seconds",
         "Seconds until the memory limit is reached, for a process that grows.",
-        |r| one(r.time_to_limit.as_ref().map_or(f64::NAN, |t| t.seconds)),
+        |r| r.time_to_limit.as_ref().map_or(f64::NAN, |t| t.seconds),
     ),
     (
         "flarena_last_marker_time_seconds",
         "Unix time of the last marker. It does not change after the process ends.",
-        |r| one(r.process.last_time()),
+        |r| r.process.last_time(),
     ),
     ("flarena_rounds", "Number of rounds seen.", |r| {
-        one(r.finding.rounds as f64)
+        r.finding.rounds as f64
     }),
     (
         "flarena_growth_bytes_per_round",
         "Growth per round of a process that grows, else 0.",
-        |r| one(r.growth().map_or(0.0, |slope| slope.per_x)),
-    ),
-    (
-        "flarena_verdict",
-        "1 for the verdict on the process, 0 for the others.",
-        verdicts,
-    ),
-    (
-        "flarena_stage_peak_rss_bytes",
-        "Highest RSS at a stage.",
-        stages,
+        |r| r.growth().map_or(0.0, |slope| slope.per_x),
     ),
 ];
 
 pub fn metrics(reports: &[ProcessReport]) -> String {
-    GAUGES.iter().map(|gauge| lines(gauge, reports)).collect()
+    let mut text = String::new();
+    for (name, help, value) in GAUGES {
+        text += &gauge(name, help, reports, |report| vec![(None, value(report))]);
+    }
+    let help = "1 for the verdict on the process, 0 for the others.";
+    text += &gauge("flarena_verdict", help, reports, |report| {
+        let value = |verdict| f64::from(u8::from(report.finding.verdict == verdict));
+        let name = |verdict: Verdict| verdict.name().replace([' ', '-'], "_");
+        let verdicts = Verdict::all();
+        verdicts
+            .map(|v| (Some(("verdict", name(v))), value(v)))
+            .collect()
+    });
+    let help = "Highest RSS at a stage.";
+    text += &gauge("flarena_stage_peak_rss_bytes", help, reports, |report| {
+        let label = |stage: &StageReport| Some(("stage", stage.stage.clone()));
+        let stages = report.stages.iter();
+        stages.map(|stage| (label(stage), stage.peak)).collect()
+    });
+    text
 }
 
-/// The gauge with all known values; empty if there is none.
-fn lines((name, help, samples): &Gauge, reports: &[ProcessReport]) -> String {
+/// A gauge with all known values; empty if there is none. A series has a label beside those of the process.
+fn gauge(
+    name: &str,
+    help: &str,
+    reports: &[ProcessReport],
+    series: impl Fn(&ProcessReport) -> Vec<(Option<Label>, f64)>,
+) -> String {
     let mut text = String::new();
     for report in reports {
-        let known = samples(report)
-            .into_iter()
-            .filter(|(_, value)| !value.is_nan());
-        for (label, value) in known {
-            let mut labels = process_labels(report);
-            labels.extend(label);
-            let _ = writeln!(text, "{name}{{{}}} {value}", label_list(&labels));
+        for (label, value) in series(report) {
+            if !value.is_nan() {
+                let labels = [process_labels(report), label.into_iter().collect()].concat();
+                let _ = writeln!(text, "{name}{{{}}} {value}", label_list(&labels));
+            }
         }
     }
     match text.is_empty() {
@@ -93,37 +98,20 @@ fn lines((name, help, samples): &Gauge, reports: &[ProcessReport]) -> String {
     }
 }
 
-fn one(value: f64) -> Vec<Sample> {
-    vec![(None, value)]
-}
-
-fn verdicts(report: &ProcessReport) -> Vec<Sample> {
-    let sample = |verdict: Verdict| {
-        let name = verdict.name().replace([' ', '-'], "_");
-        let value = f64::from(u8::from(report.finding.verdict == verdict));
-        (Some(("verdict", name)), value)
-    };
-    Verdict::all().map(sample).collect()
-}
-
-fn stages(report: &ProcessReport) -> Vec<Sample> {
-    let sample = |stage: &StageReport| (Some(("stage", stage.stage.clone())), stage.peak);
-    report.stages.iter().map(sample).collect()
-}
-
 /// The labels that identify a process. Two series with equal labels would make the file invalid.
 fn process_labels(report: &ProcessReport) -> Vec<Label> {
     let process = &report.process;
-    let mut labels = vec![
-        ("site", process.site_names()),
-        ("proc", report.process_name()),
+    let known = [
+        ("site", Some(process.site_names())),
+        ("proc", Some(report.process_name())),
+        ("name", process.name.clone()),
+        ("host", process.host.clone()),
+        ("pid", process.pid.map(|pid| pid.to_string())),
+        ("start", process.start.map(|start| start.to_string())),
+        ("log", process.log.clone()),
     ];
-    labels.extend(process.name.clone().map(|name| ("name", name)));
-    labels.extend(process.host.clone().map(|host| ("host", host)));
-    labels.extend(process.pid.map(|pid| ("pid", pid.to_string())));
-    labels.extend(process.start.map(|start| ("start", start.to_string())));
-    labels.extend(process.log.clone().map(|log| ("log", log)));
-    labels
+    let label = |(name, value): (&'static str, Option<String>)| Some((name, value?));
+    known.into_iter().filter_map(label).collect()
 }
 
 fn label_list(labels: &[Label]) -> String {

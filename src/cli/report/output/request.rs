@@ -61,43 +61,31 @@ fn part(requests: &[&Request], role: &str) -> Vec<String> {
 /// The text to paste into a job, a pod or a batch script.
 pub fn specification(requests: &[Request], form: Form) -> String {
     let mebibytes = |bytes: f64| (bytes / MB).ceil() as u64;
-    match form {
-        Form::Nvflare => {
-            let jobs = requests
-                .iter()
-                .filter_map(|request| Some((request, request.job_bytes?)));
-            let of_site = |(request, bytes): (&Request, f64)| {
-                let name = match request.is_server {
-                    true => "server".to_owned(),
-                    false => request.site.clone(),
-                };
-                (name, json!({"memory": format!("{}Mi", mebibytes(bytes))}))
-            };
-            let sites: Map<String, Value> = jobs.map(of_site).collect();
-            format!("{}\n", Value::from(sites))
-        }
-        Form::Kubernetes => {
-            let of_site = |request: &Request| {
-                let memory = json!({"memory": format!("{}Mi", mebibytes(request.bytes))});
-                (
-                    request.site.clone(),
-                    json!({"resources": {"requests": memory, "limits": memory}}),
-                )
-            };
-            let sites: Map<String, Value> = requests.iter().map(of_site).collect();
-            format!("{}\n", Value::from(sites))
-        }
-        Form::Slurm => {
-            let line = |request: &Request| {
-                format!(
-                    "--mem={}M  # {}\n",
-                    mebibytes(request.bytes),
-                    printable(&request.site)
-                )
-            };
-            requests.iter().map(line).collect()
-        }
-    }
+    let memory = |bytes| json!({"memory": format!("{}Mi", mebibytes(bytes))});
+    let nvflare = |request: &Request| {
+        let site = if request.is_server {
+            "server"
+        } else {
+            &request.site
+        };
+        Some((site.to_owned(), memory(request.job_bytes?)))
+    };
+    let kubernetes = |request: &Request| {
+        let memory = memory(request.bytes);
+        let resources = json!({"resources": {"requests": memory, "limits": memory}});
+        (request.site.clone(), resources)
+    };
+    let slurm = |request: &Request| {
+        let (bytes, site) = (mebibytes(request.bytes), printable(&request.site));
+        format!("--mem={bytes}M  # {site}\n")
+    };
+    let requests = requests.iter();
+    let sites: Map<String, Value> = match form {
+        Form::Nvflare => requests.filter_map(nvflare).collect(),
+        Form::Kubernetes => requests.map(kubernetes).collect(),
+        Form::Slurm => return requests.map(slurm).collect(),
+    };
+    format!("{}\n", Value::from(sites))
 }
 
 #[cfg(test)]

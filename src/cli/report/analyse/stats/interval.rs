@@ -1,12 +1,16 @@
 //! The mean of autocorrelated samples with its 95 % interval. A trend of the samples is not noise.
 
+use serde::Serialize;
+
 use super::line::{lag_1_correlation, mean, t_975};
 
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Interval {
     pub value: f64,
     /// NaN for fewer than three samples.
+    #[serde(rename = "low_95")]
     pub low: f64,
+    #[serde(rename = "high_95")]
     pub high: f64,
 }
 

@@ -1,34 +1,91 @@
 //! The charts of the page: all processes over time, one process over its rounds, and its stages. `flarena compare` has
 //! lines over time.
 //!
-//! The colours are in one style sheet, which adapts to light and dark mode. A chart with an axis of time is drawn
-//! twice: for a page, and for a phone, where text must stay readable.
+//! Each chart with axes is a [`Chart`], which `svg` draws. The colours are in one style sheet, which adapts to light and
+//! dark mode.
 
-mod frame;
-mod layers;
 mod lines;
 mod rounds;
 mod scale;
 mod stages;
+mod svg;
 mod together;
-
-use std::fmt::Write;
 
 use maud::{html, Markup};
 
-pub use layers::colours;
-pub use lines::{lines, picture, Line};
+pub use lines::{lines, Line};
 pub use rounds::chart as rounds;
+use scale::Axis;
 pub use stages::chart as stages;
-pub use together::chart as together;
+pub use together::{chart as together, colours};
 
 /// Colours and lines, in light and dark.
 pub const STYLE: &str = include_str!("chart.css");
+
+/// On a phone text must stay readable, so the chart is drawn for it.
+const PHONE: (f64, f64) = (330.0, 240.0);
 
 type Points = Vec<(f64, f64)>;
 
 /// A row of the legend: the class of its line or area, and its name.
 type Key = (&'static str, String);
+
+/// Sizes over an axis.
+pub struct Chart {
+    title: String,
+    note: String,
+    /// For a screen reader.
+    label: String,
+    /// Width and height on a page.
+    size: (f64, f64),
+    axis: Axis,
+    x: (f64, f64),
+    /// The range of sizes. The axis includes the limit if that is close.
+    y: (f64, f64),
+    /// NaN without a limit.
+    limit: f64,
+    /// The first one is drawn over the others.
+    curves: Vec<Curve>,
+    /// The end of the warm-up.
+    warm_up: Option<f64>,
+    /// Time and name of each process that was killed.
+    kills: Vec<(f64, String)>,
+    /// The text that a part of the axis shows on hover: the part that is nearest to this place.
+    tips: Vec<(f64, String)>,
+}
+
+/// A line or an area, by its class.
+struct Curve {
+    class: &'static str,
+    name: String,
+    points: Points,
+}
+
+impl Chart {
+    /// Heading, chart and legend.
+    pub fn figure(&self) -> Markup {
+        let charts = html! {
+            div.on-page { (self.svg(self.size)) }
+            div.on-phone { (self.svg(PHONE)) }
+        };
+        figure(&self.title, &self.note, &charts, &self.keys())
+    }
+
+    fn keys(&self) -> Vec<Key> {
+        const NAMED_KILLS: usize = 4;
+        let curves = self.curves.iter();
+        let mut keys: Vec<Key> = curves
+            .map(|curve| (curve.class, curve.name.clone()))
+            .collect();
+        let kills = self.kills.iter().take(NAMED_KILLS);
+        keys.extend(kills.map(|(_, name)| ("kill-dot", name.clone())));
+        if self.kills.len() > NAMED_KILLS {
+            let more = self.kills.len() - NAMED_KILLS;
+            keys.push(("kill-dot", format!("{more} more killed")));
+        }
+        keys
+    }
+}
 
 /// Heading, chart and legend.
 fn figure(title: &str, note: &str, chart: &Markup, keys: &[Key]) -> Markup {
@@ -40,14 +97,6 @@ fn figure(title: &str, note: &str, chart: &Markup, keys: &[Key]) -> Markup {
                 @for (class, name) in keys { li { (sample(class)) span title=(name) { (name) } } }
             }
         }
-    }
-}
-
-/// A chart for a page, and one for a phone, each drawn by a function of its width and height.
-fn on_both(wide: (f64, f64), narrow: (f64, f64), chart: impl Fn((f64, f64)) -> Markup) -> Markup {
-    html! {
-        div.on-page { (chart(wide)) }
-        div.on-phone { (chart(narrow)) }
     }
 }
 
@@ -90,45 +139,28 @@ fn steps(points: &[(f64, f64)]) -> Points {
     corners
 }
 
-/// A line through the points.
-fn polyline(points: impl IntoIterator<Item = (f64, f64)>) -> String {
-    let mut d = String::new();
-    for (x, y) in points {
-        let _ = write!(d, "{}{x:.1} {y:.1}", if d.is_empty() { 'M' } else { 'L' });
-    }
-    d
-}
-
-/// The area between an upper and a lower line.
-fn area(upper: &[(f64, f64)], lower: &[(f64, f64)]) -> String {
-    match upper.is_empty() || lower.is_empty() {
-        true => String::new(),
-        false => polyline(upper.iter().chain(lower.iter().rev()).copied()) + "Z",
-    }
+/// The outline of the area between two lines.
+fn area(upper: Points, lower: Points) -> Points {
+    upper.into_iter().chain(lower.into_iter().rev()).collect()
 }
 
 /// At most about `max` points that keep all peaks, the first and the last point: the lowest and the
 /// highest of each section.
-fn thinned(points: &[(f64, f64)], max: usize) -> Points {
+fn thinned<P: Copy>(points: &[P], max: usize, y: impl Fn(&P) -> f64) -> Vec<P> {
     if points.len() <= max {
         return points.to_vec();
     }
     let width = points.len().div_ceil(max / 2);
-    let ends = |section: &[(f64, f64)]| {
-        let by_y = |a: &&(f64, f64), b: &&(f64, f64)| a.1.total_cmp(&b.1);
-        let low = *section.iter().min_by(by_y).unwrap_or(&section[0]);
-        let high = *section.iter().max_by(by_y).unwrap_or(&section[0]);
-        match low.0 <= high.0 {
-            true => [low, high],
-            false => [high, low],
-        }
-    };
-    let first = points.first().copied();
-    let last = points.last().copied();
-    let sections = points.chunks(width).flat_map(ends);
-    let mut kept: Points = first.into_iter().chain(sections).chain(last).collect();
+    let by_y = |a: &usize, b: &usize| y(&points[*a]).total_cmp(&y(&points[*b]));
+    let mut kept = vec![0, points.len() - 1];
+    for start in (0..points.len()).step_by(width) {
+        let section = start..points.len().min(start + width);
+        kept.extend(section.clone().min_by(by_y));
+        kept.extend(section.max_by(by_y));
+    }
+    kept.sort_unstable();
     kept.dedup();
-    kept
+    kept.into_iter().map(|place| points[place]).collect()
 }
 
 #[cfg(test)]
@@ -155,13 +187,6 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_open_and_an_area_is_closed() {
-        assert_eq!(polyline([(0.0, 1.0), (2.0, 3.25)]), "M0.0 1.0L2.0 3.2");
-        assert_eq!(area(&[(0.0, 0.0)], &[(0.0, 5.0)]), "M0.0 0.0L0.0 5.0Z");
-        assert_eq!(area(&[], &[]), "");
-    }
-
-    #[test]
     fn a_step_keeps_the_earlier_value() {
         let corners = [(0.0, 1.0), (2.0, 1.0), (2.0, 5.0)];
         assert_eq!(steps(&[(0.0, 1.0), (2.0, 5.0)]), corners);
@@ -173,7 +198,7 @@ mod tests {
     fn thinned_points_keep_peaks_and_both_ends() {
         let height = |i: usize| if i == 3333 { 99.0 } else { (i % 7) as f64 };
         let points: Points = (0..10_000).map(|i| (i as f64, height(i))).collect();
-        let kept = thinned(&points, 240);
+        let kept = thinned(&points, 240, |point| point.1);
         assert!(kept.len() <= 242, "{}", kept.len());
         assert_eq!((kept[0], kept[kept.len() - 1]), (points[0], points[9999]));
         assert!(kept.contains(&points[3333]));

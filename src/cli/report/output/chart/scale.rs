@@ -1,6 +1,6 @@
 //! Maps values to coordinates, and chooses ticks at round numbers.
 
-use crate::report::calendar::{hour_and_minute, short_date, time_of_day};
+use crate::report::calendar::{date, time_of_day, utc};
 use crate::report::units::{time_unit, GB, MB};
 
 const DAY: f64 = 86400.0;
@@ -82,20 +82,44 @@ pub fn size_range(low: f64, high: f64) -> (f64, f64) {
     ((low / step).floor() * step, (high / step).ceil() * step)
 }
 
-/// Ticks at whole numbers.
-pub fn count_ticks(from: f64, to: f64, max: f64) -> Vec<(f64, String)> {
+/// The values of the x axis.
+pub enum Axis {
+    /// Whole numbers of this unit.
+    Count(&'static str),
+    /// Seconds since the start.
+    Elapsed,
+    /// Seconds since 1970.
+    Clock,
+}
+
+impl Axis {
+    /// The name of an axis that starts here.
+    pub fn name(&self, from: f64) -> String {
+        match self {
+            Axis::Count(unit) => (*unit).to_owned(),
+            Axis::Elapsed => "time".to_owned(),
+            Axis::Clock => format!("time of day, UTC, from {}", date(from)),
+        }
+    }
+
+    /// Ticks whose labels fit into a chart of this width.
+    pub fn ticks(&self, (from, to): (f64, f64), width: f64) -> Vec<(f64, String)> {
+        match self {
+            Axis::Count(_) => count_ticks(from, to, width / 60.0),
+            Axis::Elapsed => ticks(from, to, width / 80.0, time_unit(to)),
+            Axis::Clock => clock_ticks(from, to, width / 110.0),
+        }
+    }
+}
+
+fn count_ticks(from: f64, to: f64, max: f64) -> Vec<(f64, String)> {
     let step = round_step(to - from, max).max(1.0);
     let label = |v: f64| (v, format!("{v:.0}"));
     multiples(from, to, step).into_iter().map(label).collect()
 }
 
-/// Ticks of an axis of elapsed seconds, in a fitting unit.
-pub fn time_ticks(to: f64, max: f64) -> Vec<(f64, String)> {
-    ticks(0.0, to, max, time_unit(to))
-}
-
 /// Ticks at round times of day; at midnight the date.
-pub fn clock_ticks(from: f64, to: f64, max: f64) -> Vec<(f64, String)> {
+fn clock_ticks(from: f64, to: f64, max: f64) -> Vec<(f64, String)> {
     const STEPS: [f64; 18] = [
         1.0, 2.0, 5.0, 10.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0, 1800.0, 3600.0, 7200.0,
         10800.0, 21600.0, 43200.0, DAY,
@@ -104,9 +128,9 @@ pub fn clock_ticks(from: f64, to: f64, max: f64) -> Vec<(f64, String)> {
     let step = STEPS.into_iter().find(is_wide_enough);
     let step = step.unwrap_or_else(|| DAY * round_step((to - from) / DAY, max));
     let label = |t: f64| match () {
-        () if t.rem_euclid(DAY) == 0.0 => short_date(t),
+        () if t.rem_euclid(DAY) == 0.0 => utc(t, "%b %-d"),
         () if step < 60.0 => time_of_day(t),
-        () => hour_and_minute(t),
+        () => utc(t, "%H:%M"),
     };
     let times = multiples(from, to, step).into_iter();
     times.map(|t| (t, label(t))).collect()
@@ -134,11 +158,11 @@ mod tests {
                 "0 GB, 2 GB, 4 GB, 6 GB, 8 GB",
             ),
             (
-                time_ticks(5400.0, 5.0),
+                Axis::Elapsed.ticks((0.0, 5400.0), 400.0),
                 "0 min, 20 min, 40 min, 60 min, 80 min",
             ),
             (
-                time_ticks(0.2, 4.0),
+                Axis::Elapsed.ticks((0.0, 0.2), 320.0),
                 "0.00 s, 0.05 s, 0.10 s, 0.15 s, 0.20 s",
             ),
         ] {
@@ -152,7 +176,8 @@ mod tests {
             for span in [1.0, 1.7, 3.0, 6.0, 9.9] {
                 let to = span * 10f64.powi(exponent);
                 let sizes = size_ticks(0.0, to * MB, 5.0);
-                for ticks in [time_ticks(to, 8.0), sizes, count_ticks(0.0, to, 10.0)] {
+                let times = Axis::Elapsed.ticks((0.0, to), 640.0);
+                for ticks in [times, sizes, count_ticks(0.0, to, 10.0)] {
                     let all = labels(ticks);
                     let mut single = all.clone();
                     single.dedup();

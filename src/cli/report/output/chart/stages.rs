@@ -45,66 +45,34 @@ pub fn chart(report: &ProcessReport) -> Markup {
             }
         }
     };
-    let is_present = |part: &&Part| stages.iter().any(|(_, sizes)| part.2(sizes) > 0.0);
-    let keys = PARTS
-        .iter()
-        .filter(is_present)
-        .map(|(class, name, _)| (*class, (*name).to_owned()));
-    figure(
-        title,
-        "median of each stage",
-        &bars,
-        &keys.collect::<Vec<Key>>(),
-    )
-}
-
-/// A part of a bar: class, name and size. The order is from left to right.
-type Part = (&'static str, &'static str, fn(&Sizes) -> f64);
-
-const PARTS: [Part; 7] = [
-    ("fill-live", "live", live),
-    ("fill-cached", "cached", |s| s[Size::Recycled]),
-    ("fill-held", "retained", |s| s[Size::Retained]),
-    ("fill-file", "file", Sizes::file_backed),
-    ("fill-other", "other", other),
-    ("fill-whole", "RSS", whole),
-    ("fill-swap", "swap", |s| s[Size::Swap]),
-];
-
-/// The known parts that are not empty.
-fn parts(sizes: &Sizes) -> impl Iterator<Item = (&'static str, &'static str, f64)> + '_ {
-    let parts = PARTS
-        .iter()
-        .map(|(class, name, of)| (*class, *name, of(sizes)));
-    parts.filter(|(_, _, bytes)| *bytes > 0.0)
-}
-
-/// Live memory, but at most RSS: live memory includes pages that were never touched.
-fn live(sizes: &Sizes) -> f64 {
-    let (live, rss) = (sizes[Size::Live], sizes[Size::Rss]);
-    if live > rss {
-        rss
-    } else {
-        live
+    let mut keys: Vec<Key> = Vec::new();
+    for (class, name, _) in stages.iter().flat_map(|(_, sizes)| parts(sizes)) {
+        if !keys.iter().any(|(known, _)| *known == class) {
+            keys.push((class, name.to_owned()));
+        }
     }
+    figure(title, "median of each stage", &bars, &keys)
 }
 
-/// RSS if no part of it is known, else 0.
-fn whole(sizes: &Sizes) -> f64 {
-    match sizes[Size::Live].is_nan() && sizes.file_backed().is_nan() {
-        true => sizes[Size::Rss],
-        false => 0.0,
-    }
-}
-
-/// The part of RSS that belongs to no other part.
-fn other(sizes: &Sizes) -> f64 {
-    if whole(sizes) > 0.0 {
-        return 0.0;
-    }
-    let parts =
-        or_zero(sizes[Size::Live]) + or_zero(sizes.kept_free()) + or_zero(sizes.file_backed());
-    f64::max(sizes[Size::Rss] - parts, 0.0)
+/// The known parts of a bar from left to right: class, name and size.
+fn parts(sizes: &Sizes) -> impl Iterator<Item = (&'static str, &'static str, f64)> {
+    let (rss, live, file) = (sizes[Size::Rss], sizes[Size::Live], sizes.file_backed());
+    // Live memory includes pages that were never touched.
+    let live = if live > rss { rss } else { live };
+    let known = or_zero(live) + or_zero(sizes.kept_free()) + or_zero(file);
+    let rest = match live.is_nan() && file.is_nan() {
+        true => ("fill-whole", "RSS", rss),
+        false => ("fill-other", "other", rss - known),
+    };
+    let parts = [
+        ("fill-live", "live", live),
+        ("fill-cached", "cached", sizes[Size::Recycled]),
+        ("fill-held", "retained", sizes[Size::Retained]),
+        ("fill-file", "file", file),
+        rest,
+        ("fill-swap", "swap", sizes[Size::Swap]),
+    ];
+    parts.into_iter().filter(|(_, _, bytes)| *bytes > 0.0)
 }
 
 /// The stages that occur in at least half the rounds, in the order in which they occur.

@@ -1,26 +1,41 @@
 //! The memory of all processes over the time of day, stacked by site.
+//!
+//! Of many sites, those that grow fastest have a layer, then those with the highest peaks. One layer holds all others.
 
 use std::fmt::Write;
 
-use maud::{html, Markup};
-
-use super::frame::{px, Frame};
-use super::layers::{layers, Layer};
-use super::scale::clock_ticks;
-use super::{figure, on_both, Key};
+use super::scale::Axis;
+use super::{area, shortened, steps, Chart, Curve, Points};
 use crate::report::analyse::{Grouping, Moment, Together};
-use crate::report::calendar::{date, time_of_day};
+use crate::report::calendar::time_of_day;
 use crate::report::units::{plural, size, MB};
 
-/// On a page and on a phone.
-const WIDE: (f64, f64) = (1100.0, 340.0);
-const NARROW: (f64, f64) = (330.0, 280.0);
-const MAX_NAMED_KILLS: usize = 4;
+const SIZE: (f64, f64) = (1100.0, 340.0);
 /// Parts of the time that have a tooltip.
 const TOOLTIPS: usize = 100;
 
+/// The class of the colour of each layer.
+const SINGLE: [&str; 7] = [
+    "area-0", "area-1", "area-2", "area-3", "area-4", "area-5", "area-6",
+];
+const OTHERS: &str = "area-7";
+
+/// One layer; the lowest comes first.
+struct Layer {
+    class: &'static str,
+    name: String,
+    /// Places in the list of groups.
+    groups: Vec<usize>,
+}
+
+impl Layer {
+    fn bytes(&self, moment: &Moment) -> f64 {
+        self.groups.iter().map(|group| moment.parts[*group]).sum()
+    }
+}
+
 /// `None` if all markers have the same time.
-pub fn chart(all: &Together) -> Option<Markup> {
+pub fn chart(all: &Together) -> Option<Chart> {
     let last = all.moments.last()?;
     let layers = layers(all);
     let label = format!(
@@ -30,102 +45,183 @@ pub fn chart(all: &Together) -> Option<Markup> {
         time_of_day(all.peak_time),
         size(last.total),
     );
-    let charts = on_both(WIDE, NARROW, |dimensions| {
-        sized(all, &layers, &label, dimensions)
-    });
     let processes: usize = all.groups.iter().map(|group| group.members.len()).sum();
     let (title, note) = match (processes, all.grouping) {
         (1, _) => ("The process", "over the time of day"),
         (_, Grouping::Sites) => ("All processes", "stacked by site"),
         (_, Grouping::Processes) => ("All processes", "stacked by process"),
     };
-    Some(figure(title, note, &charts, &keys(all, &layers)))
+    let kill = |(t, name): &(f64, String)| (*t, format!("killed at {}: {name}", time_of_day(*t)));
+    let parts = all.moments.chunks(all.moments.len().div_ceil(TOOLTIPS));
+    Some(Chart {
+        title: title.to_owned(),
+        note: note.to_owned(),
+        label,
+        size: SIZE,
+        axis: Axis::Clock,
+        x: (all.start, all.end),
+        y: (0.0, f64::max(all.peak, MB)),
+        limit: all.limit,
+        curves: curves(all, &layers),
+        warm_up: None,
+        kills: all.kills.iter().map(kill).collect(),
+        tips: parts
+            .map(|part| (part[part.len() / 2].t, tip(part, &layers)))
+            .collect(),
+    })
 }
 
-fn sized(all: &Together, layers: &[Layer], label: &str, (width, height): (f64, f64)) -> Markup {
-    let ends = (all.start, all.end);
-    let frame = Frame::new(
-        (width, height),
-        ends,
-        (0.0, f64::max(all.peak, MB)),
-        all.limit,
-    );
-    let step = (all.end - all.start) / all.moments.len() as f64;
+/// The area of each layer, on that of the layer below.
+fn curves(all: &Together, layers: &[Layer]) -> Vec<Curve> {
+    let outline = |heights: &[f64]| -> Points {
+        let moments = all.moments.iter().map(|moment| moment.t).chain([all.end]);
+        let last = heights.last().copied();
+        let points: Points = moments.zip(heights.iter().copied().chain(last)).collect();
+        steps(&points)
+    };
     let mut sums = vec![0.0; all.moments.len()];
-    let mut areas: Vec<(&str, String)> = Vec::new();
-    for layer in layers {
+    let mut below = outline(&sums);
+    let mut curve = |layer: &Layer| {
         for (sum, moment) in sums.iter_mut().zip(&all.moments) {
             *sum += layer.bytes(moment);
         }
-        areas.push((layer.key.0, filled_steps(&frame, all.start, step, &sums)));
-    }
-    let top = frame.y.place(frame.y.to);
-    let bottom = frame.y.place(0.0);
-    let tips = all.moments.chunks(all.moments.len().div_ceil(TOOLTIPS));
-    let body = html! {
-        // Each area begins at 0, so the lower ones are drawn over the higher ones.
-        @for (class, path) in areas.iter().rev() { path class={ "layer " (class) } d=(path) {} }
-        @for part in tips {
-            @let left = frame.x.place(part[0].t);
-            @let right = frame.x.place(part[part.len() - 1].t + step);
-            rect.hover x=(px(left)) y=(px(top)) width=(px(right - left)) height=(px(bottom - top)) {
-                title { (tooltip(part, layers)) }
-            }
-        }
-        @for (t, name) in &all.kills {
-            @let x = px(frame.x.place(*t));
-            path.kill d={ "M" (x) " " (px(bottom)) "V" (px(top)) } {}
-            circle.kill-dot cx=(x) cy=(px(top)) r="2.6" { title { (killed(*t, name)) } }
+        let above = outline(&sums);
+        Curve {
+            class: layer.class,
+            name: layer.name.clone(),
+            points: area(above.clone(), std::mem::replace(&mut below, above)),
         }
     };
-    let ticks = clock_ticks(all.start, all.end, width / 110.0);
-    let axis = format!("time of day, UTC, from {}", date(all.start));
-    frame.finish(label, &ticks, &axis, &body)
-}
-
-fn killed(t: f64, name: &str) -> String {
-    format!("killed at {}: {name}", time_of_day(t))
-}
-
-/// The area below steps of equal width.
-fn filled_steps(frame: &Frame, start: f64, step: f64, heights: &[f64]) -> String {
-    let (left, base) = frame.place(start, 0.0);
-    let mut path = format!("M{left:.1} {base:.1}");
-    let mut drawn = String::new();
-    for (i, height) in heights.iter().enumerate() {
-        let (from, y) = frame.place(start + i as f64 * step, *height);
-        let y = px(y);
-        if y != drawn {
-            let _ = write!(path, "H{from:.1}V{y}");
-            drawn = y;
-        }
-    }
-    let right = frame.x.place(start + heights.len() as f64 * step);
-    let _ = write!(path, "H{right:.1}V{base:.1}Z");
-    path
+    layers.iter().map(&mut curve).collect()
 }
 
 /// The moment with the highest total, and its layers.
-fn tooltip(part: &[Moment], layers: &[Layer]) -> String {
+fn tip(part: &[Moment], layers: &[Layer]) -> String {
     let highest = part.iter().max_by(|a, b| a.total.total_cmp(&b.total));
     let highest = highest.unwrap_or(&part[0]);
     let mut tip = format!("{}: {}", time_of_day(highest.t), size(highest.total));
     for layer in layers {
         let bytes = layer.bytes(highest);
         if bytes > 0.0 {
-            let _ = write!(tip, "\n{} in {}", size(bytes), layer.key.1);
+            let _ = write!(tip, "\n{} in {}", size(bytes), layer.name);
         }
     }
     tip
 }
 
-fn keys(all: &Together, layers: &[Layer]) -> Vec<Key> {
-    let mut keys: Vec<Key> = layers.iter().map(|layer| layer.key.clone()).collect();
-    let kills = all.kills.iter().take(MAX_NAMED_KILLS);
-    keys.extend(kills.map(|(t, name)| ("kill-dot", killed(*t, name))));
-    if all.kills.len() > MAX_NAMED_KILLS {
-        let more = all.kills.len() - MAX_NAMED_KILLS;
-        keys.push(("kill-dot", format!("{more} more killed")));
+fn layers(all: &Together) -> Vec<Layer> {
+    // A group that does not grow has 0. The sort is stable, and the groups are sorted by their peak.
+    let growth = |place: &usize| f64::max(all.groups[*place].growth, 0.0);
+    let mut order: Vec<usize> = (0..all.groups.len()).collect();
+    order.sort_by(|a, b| growth(b).total_cmp(&growth(a)));
+    let (single, others) = order.split_at(order.len().min(SINGLE.len()));
+    let single = SINGLE.into_iter().zip(single).map(|(class, place)| {
+        let group = &all.groups[*place];
+        // The sign of that verdict.
+        let sign = if group.growth.is_nan() {
+            ""
+        } else {
+            "\u{25b2} "
+        };
+        let (name, peak) = (shortened(&group.name), size(group.peak));
+        Layer {
+            class,
+            name: format!("{sign}{name}, peak {peak}"),
+            groups: vec![*place],
+        }
+    });
+    let others = others.first().map(|highest| {
+        let highest = size(all.groups[*highest].peak);
+        Layer {
+            class: OTHERS,
+            name: format!("{} others, peaks up to {highest}", others.len()),
+            groups: others.to_vec(),
+        }
+    });
+    single.chain(others).collect()
+}
+
+/// The class of the colour of each group.
+pub fn colours(all: &Together) -> Vec<&'static str> {
+    let mut colours = vec![OTHERS; all.groups.len()];
+    for layer in layers(all) {
+        for group in layer.groups {
+            colours[group] = layer.class;
+        }
     }
-    keys
+    colours
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::analyse::{Group, Grouping};
+    use crate::report::units::MB;
+
+    const MOMENTS: u32 = 10;
+
+    /// Sites of this size in MB, by place.
+    fn together(sites: usize, megabytes: impl Fn(usize) -> f64) -> Together {
+        let parts: Vec<f64> = (0..sites).map(|site| megabytes(site) * MB).collect();
+        let moment = |t: u32| Moment {
+            t: t.into(),
+            total: parts.iter().sum(),
+            parts: parts.clone(),
+        };
+        let group = |place: usize| Group {
+            name: format!("site-{place}"),
+            members: vec![place],
+            peak: parts[place],
+            peak_time: 0.0,
+            mean: f64::NAN,
+            at_peak: 0.0,
+            growth: f64::NAN,
+        };
+        Together {
+            grouping: Grouping::Sites,
+            groups: (0..sites).map(group).collect(),
+            start: 0.0,
+            end: MOMENTS.into(),
+            peak: 0.0,
+            peak_time: 0.0,
+            mean: 0.0,
+            limit: f64::NAN,
+            moments: (0..MOMENTS).map(moment).collect(),
+            kills: Vec::new(),
+            undated: 0,
+        }
+    }
+
+    #[test]
+    fn few_sites_have_a_layer_each() {
+        let layers = layers(&together(7, |_| 100.0));
+        assert_eq!(layers.len(), 7);
+        assert_eq!(layers[6].name, "site-6, peak 100.0 MB");
+    }
+
+    #[test]
+    fn of_forty_sites_those_that_grow_come_first_then_those_with_the_highest_peaks() {
+        let mut all = together(40, |site| 250.0 - site as f64);
+        for (site, growth) in [(20, 2.0), (25, 3.0), (30, 2.5)] {
+            all.groups[site].growth = growth * MB;
+        }
+        let layers = layers(&all);
+        let names: Vec<&str> = layers.iter().map(|layer| &*layer.name).collect();
+        assert_eq!(
+            names[..4],
+            [
+                "▲ site-25, peak 225.0 MB",
+                "▲ site-30, peak 220.0 MB",
+                "▲ site-20, peak 230.0 MB",
+                "site-0, peak 250.0 MB"
+            ]
+        );
+        assert_eq!(names[7..], ["33 others, peaks up to 246.0 MB"]);
+        for moment in &all.moments {
+            let sum: f64 = layers.iter().map(|layer| layer.bytes(moment)).sum();
+            assert!((sum - moment.total).abs() < 1.0);
+        }
+        let colours = colours(&all);
+        assert_eq!([colours[25], colours[39]], ["area-0", OTHERS]);
+    }
 }

@@ -28,15 +28,12 @@ pub fn page(reports: &[ProcessReport], files: &[FileReport], length: ListLength)
     let (listed, unlisted) = length.split(reports, PAGE_ROWS);
     let (drawn, undrawn) = length.split(reports, CHARTED_PROCESSES);
     let all = Together::of(reports);
-    let is_loud = |report: &ProcessReport| {
+    let is_loud = |i: &usize| {
+        let report = &drawn[*i];
         drawn.len() == 1 || report.finding.verdict != Verdict::Flat || report.is_killed()
     };
-    let mut unfolded = 0;
-    let mut is_open = |report: &ProcessReport| {
-        let is_open = is_loud(report) && unfolded < OPEN_PROCESSES;
-        unfolded += usize::from(is_open);
-        is_open
-    };
+    let loud = (0..drawn.len()).filter(is_loud).take(OPEN_PROCESSES);
+    let open: Vec<usize> = loud.collect();
     document(
         "flarena report",
         &html! {
@@ -44,7 +41,7 @@ pub fn page(reports: &[ProcessReport], files: &[FileReport], length: ListLength)
             main {
                 @if let Some(all) = &all { (together::section(all, reports)) }
                 (overview(listed, drawn.len()))
-                @for (i, report) in drawn.iter().enumerate() { (process(report, i, is_open(report))) }
+                @for (i, report) in drawn.iter().enumerate() { (process(report, i, open.contains(&i))) }
                 @if undrawn > 0 {
                     p {
                         (undrawn) " more processes have no charts, and " (unlisted) " of them are not in the table; "
@@ -126,23 +123,7 @@ fn verdict_badges(report: &ProcessReport) -> Markup {
     html! { @if report.is_killed() { (kill_mark()) " " } (badge(report.finding.verdict)) }
 }
 
-/// A section with a table that a click on a heading sorts. A narrow screen scrolls it. Columns of words come first.
-fn sorted_table(
-    id: &str,
-    title: &str,
-    caption: &str,
-    words: &[&str],
-    numbers: &[&str],
-    rows: &Markup,
-) -> Markup {
-    html! {
-        section aria-labelledby=(id) {
-            h2 id=(id) { (title) }
-            (table(id, caption, words, numbers, rows))
-        }
-    }
-}
-
+/// A table that a click on a heading sorts. A narrow screen scrolls it. Columns of words come first.
 pub fn table(id: &str, caption: &str, words: &[&str], numbers: &[&str], rows: &Markup) -> Markup {
     html! {
         div.wide role="region" aria-label=(caption) tabindex="0" {
@@ -162,11 +143,8 @@ pub fn table(id: &str, caption: &str, words: &[&str], numbers: &[&str], rows: &M
 
 /// A cell that is sorted by its value instead of its text.
 fn number(value: f64, format: fn(f64) -> String) -> Markup {
-    let key = if value.is_finite() {
-        format!("{value:.0}")
-    } else {
-        String::new()
-    };
+    let key = Some(value).filter(|value| value.is_finite());
+    let key = key.map_or(String::new(), |value| format!("{value:.0}"));
     html! { td.n data-v=(key) { (format(value)) } }
 }
 
@@ -188,26 +166,21 @@ fn overview(reports: &[ProcessReport], drawn: usize) -> Markup {
             }
         }
     };
+    let words = ["Verdict", "Site", "Process"];
     let numbers = ["Rounds", "Last", "Peak", "Limit", "Growth per round"];
     let caption = "All processes, those that need attention first";
-    sorted_table(
-        "process",
-        "Processes",
-        caption,
-        &["Verdict", "Site", "Process"],
-        &numbers,
-        &rows,
-    )
+    html! {
+        section aria-labelledby="process" {
+            h2 id="process" { "Processes" }
+            (table("process", caption, &words, &numbers, &rows))
+        }
+    }
 }
 
 fn process(report: &ProcessReport, i: usize, is_open: bool) -> Markup {
     let process = &report.process;
-    let facts: Vec<String> = process
-        .role
-        .clone()
-        .into_iter()
-        .chain(explain::facts(report))
-        .collect();
+    let mut facts = explain::facts(report);
+    facts.splice(0..0, process.role.clone());
     html! {
         article id={ "p" (i) } {
             details open[is_open] {
@@ -218,7 +191,7 @@ fn process(report: &ProcessReport, i: usize, is_open: bool) -> Markup {
                     p.remedy { b { "What to do:" } " " (with_code(&remedy)) "." }
                 }
                 div.charts {
-                    @if let Some(chart) = chart::rounds(report) { (chart) }
+                    @if let Some(chart) = chart::rounds(report) { (chart.figure()) }
                     (chart::stages(report))
                 }
                 (stages(report, i))
@@ -248,20 +221,14 @@ fn stages(report: &ProcessReport, i: usize) -> Markup {
     let growth = format!("Growth per {}", report.finding.unit);
     let numbers = ["Rounds", "First", "Last", "Peak", &growth, "95 % interval"];
     let caption = format!("RSS at each stage of {}", report.full_name());
-    table(
-        &format!("p{i}-stages"),
-        &caption,
-        &["Stage"],
-        &numbers,
-        &rows,
-    )
+    let id = format!("p{i}-stages");
+    table(&id, &caption, &["Stage"], &numbers, &rows)
 }
 
 fn messages(files: &[FileReport]) -> Markup {
     let messages = files.iter().flat_map(|file| file.printed_messages());
-    let messages: Vec<String> = messages
-        .chain(message_about_repeated_markers(files))
-        .collect();
+    let repeated = message_about_repeated_markers(files);
+    let messages: Vec<String> = messages.chain(repeated).collect();
     html! {
         @if !messages.is_empty() {
             section {

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use maud::{html, Markup};
 
-use super::{badge, kill_mark, number, short, sorted_table};
-use crate::report::analyse::{Group, Grouping, ProcessReport, Together, Verdict};
+use super::{number, short, table, verdict_badges};
+use crate::report::analyse::{Group, Grouping, ProcessReport, Together};
 use crate::report::calendar::{range, time_of_day};
 use crate::report::explain;
 use crate::report::model::Process;
@@ -21,7 +21,7 @@ pub fn section(all: &Together, reports: &[ProcessReport]) -> Markup {
         section aria-labelledby="whole" {
             h2 id="whole" { "Where the memory went" }
             @for sentence in explain::together(all, reports) { p.evidence { (sentence) } }
-            @if let Some(chart) = chart::together(all) { (chart) }
+            @if let Some(chart) = chart::together(all) { (chart.figure()) }
             @if all.undated > 0 {
                 p.facts { "Not counted: " (plural(all.undated as u64, "process")) " without times." }
             }
@@ -35,6 +35,7 @@ fn sites(all: &Together, reports: &[ProcessReport]) -> Markup {
         @for (group, colour) in all.groups.iter().zip(chart::colours(all)) { (site(all, reports, colour, group)) }
     };
     let caption = "Sum of the processes of each site, the highest peak first";
+    let words = ["Worst verdict", "Site"];
     let numbers = [
         "Processes",
         "Peak",
@@ -44,14 +45,12 @@ fn sites(all: &Together, reports: &[ProcessReport]) -> Markup {
         "Limit",
         "Growth per round",
     ];
-    sorted_table(
-        "site",
-        "Sites",
-        caption,
-        &["Worst verdict", "Site"],
-        &numbers,
-        &rows,
-    )
+    html! {
+        section aria-labelledby="site" {
+            h2 id="site" { "Sites" }
+            (table("site", caption, &words, &numbers, &rows))
+        }
+    }
 }
 
 fn site(all: &Together, reports: &[ProcessReport], colour: &str, group: &Group) -> Markup {
@@ -63,7 +62,7 @@ fn site(all: &Together, reports: &[ProcessReport], colour: &str, group: &Group) 
     let share = 100.0 * group.at_peak / all.peak.max(1.0);
     html! {
         tr data-site=(group.name) {
-            td { (worst(members())) }
+            td { (worst(members().collect())) }
             th scope="row" { span class={ "swatch " (colour) } {} (short(&group.name)) }
             td.n { (processes) }
             (number(group.peak, size))
@@ -77,20 +76,15 @@ fn site(all: &Together, reports: &[ProcessReport], colour: &str, group: &Group) 
 }
 
 /// The most urgent verdict of some processes, and how many have it.
-fn worst<'a>(reports: impl Iterator<Item = &'a ProcessReport> + Clone) -> Markup {
-    let all = reports.clone().count();
-    let killed = reports.clone().filter(|report| report.is_killed()).count();
-    let verdicts = reports.clone().map(|report| report.finding.verdict);
-    let worst = verdicts.min_by_key(|verdict| verdict.urgency());
-    let worst = worst.unwrap_or(Verdict::NotEnoughRounds);
-    let with_it = reports
-        .filter(|report| report.finding.verdict == worst)
-        .count();
-    let (badge, count) = match killed {
-        0 => (badge(worst), with_it),
-        _ => (kill_mark(), killed),
+fn worst(all: Vec<&ProcessReport>) -> Markup {
+    let urgency =
+        |report: &&&ProcessReport| (!report.is_killed(), report.finding.verdict.urgency());
+    let Some(worst) = all.iter().min_by_key(urgency) else {
+        return Markup::default();
     };
-    html! { (badge) @if count < all { " " (count) " of " (all) } }
+    let is_like = |report: &&&ProcessReport| report.verdict_name() == worst.verdict_name();
+    let count = all.iter().filter(is_like).count();
+    html! { (verdict_badges(worst)) @if count < all.len() { " " (count) " of " (all.len()) } }
 }
 
 /// Time, machines, versions, allocators and settings.
@@ -99,19 +93,12 @@ pub fn facts(all: Option<&Together>, reports: &[ProcessReport]) -> Markup {
         let length = duration(all.end - all.start);
         format!("{} UTC ({length})", range(all.start, all.end))
     });
-    let counted = |of: fn(&Process) -> Option<&str>| {
-        counts(
-            reports.iter().filter_map(|report| of(&report.process)),
-            reports.len(),
-        )
-    };
-    let settings = || {
-        reports
-            .iter()
-            .filter_map(|report| report.process.settings.as_deref())
-    };
-    let words = settings().flat_map(|settings| settings.split(' '));
-    let mut changed = counts(words.filter(|word| !word.is_empty()), reports.len());
+    let processes = || reports.iter().map(|report| &report.process);
+    let counted =
+        |of: fn(&Process) -> Option<&str>| counts(processes().filter_map(of), reports.len());
+    let settings = || processes().filter_map(|process| process.settings.as_deref());
+    let words = settings().flat_map(|settings| settings.split_ascii_whitespace());
+    let mut changed = counts(words, reports.len());
     if changed.is_empty() && settings().next().is_some() {
         changed = "all at their defaults".to_owned();
     }
@@ -140,16 +127,13 @@ fn counts<'a>(values: impl Iterator<Item = &'a str>, processes: usize) -> String
     }
     let mut counts: Vec<(&str, u64)> = counts.into_iter().collect();
     counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-    let named =
-        counts
-            .iter()
-            .take(MAX_NAMED)
-            .map(|(value, count)| match *count as usize == processes {
-                true => (*value).to_owned(),
-                false => format!("{value} ({count} of {processes} processes)"),
-            });
-    let named: Vec<String> = named.collect();
-    match counts.len().saturating_sub(MAX_NAMED) {
+    let named = |(value, count): &(&str, u64)| match *count as usize == processes {
+        true => (*value).to_owned(),
+        false => format!("{value} ({count} of {processes} processes)"),
+    };
+    let more = counts.len().saturating_sub(MAX_NAMED);
+    let named: Vec<String> = counts.iter().take(MAX_NAMED).map(named).collect();
+    match more {
         0 => named.join(", "),
         more => format!("{} and {more} more", named.join(", ")),
     }
