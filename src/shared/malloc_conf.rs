@@ -164,7 +164,7 @@ pub fn pairs<'a>(
     mut report: impl FnMut(&'a [u8], Fault),
 ) -> impl Iterator<Item = Pair<'a>> {
     conf.split(|&b| b == b',').filter_map(move |text| {
-        let text = parse::trimmed(text);
+        let text = text.trim_ascii();
         if text.is_empty() {
             return None;
         }

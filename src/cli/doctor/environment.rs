@@ -108,7 +108,7 @@ pub fn unknown_settings(names: impl Iterator<Item = OsString>) -> Vec<Finding> {
 
 fn is_on(get: Get, key: Key) -> bool {
     let value = get(settings::setting(key).name).unwrap_or_default();
-    parse::boolean(parse::trimmed(value.as_bytes())) == Some(true)
+    parse::boolean(value.as_bytes().trim_ascii()) == Some(true)
 }
 
 /// The effect of glibc's setting for huge pages on large blocks. glibc alone serves them with 2 and above.

@@ -14,37 +14,41 @@ use rustix::thread::{capabilities, CapabilitySets};
 
 use crate::launch;
 use flarena_sys::thread::helper::{self, Patience};
-use flarena_sys::{errno, loader::next::Next, loader::objects, proc::procfs, seccomp};
+use flarena_sys::{
+    loader::next::{self, Next},
+    proc::procfs,
+    seccomp,
+};
 
 macro_rules! in_every_thread {
     ($($name:ident, $c_name:literal, ($($argument:ident: $type:ty),*), $system_call:expr;)*) => {
         #[allow(non_upper_case_globals)]
-        mod next {
-            $(pub static $name: super::Next = super::Next::new($c_name);)*
+        mod next_functions {
+            use super::*;
+
+            $(
+            // SAFETY: libc gives a function of this name this type.
+            pub static $name: Next<unsafe extern "C" fn($($type),*) -> c_int> = unsafe { Next::new($c_name) };
+            )*
         }
 
         /// Called by the constructor.
         pub fn configure() {
-            $(next::$name.find();)*
+            $(next_functions::$name.find();)*
         }
 
         $(
         /// # Safety
         /// As the function of this name in libc.
         pub unsafe fn $name($($argument: $type),*) -> c_int {
-            type Function = unsafe extern "C" fn($($type),*) -> c_int;
             if let Some([number, a, b, c]) = in_this_thread_alone($system_call) {
                 // SAFETY: the arguments are the caller's, by this function's contract.
                 return unsafe { libc::syscall(number, a, b, c) as c_int };
             }
-            // SAFETY: null or a function with this name, to which libc gives this type.
-            match unsafe { objects::cast::<Function>(next::$name.get()) } {
+            match next_functions::$name.get() {
                 // SAFETY: the arguments are the caller's, by this function's contract.
                 Some(next) => unsafe { next($($argument),*) },
-                None => {
-                    errno::set(libc::ENOSYS);
-                    -1
-                }
+                None => next::missing(),
             }
         }
         )*

@@ -276,10 +276,17 @@ pub unsafe fn usable_size(ptr: *mut c_void) -> usize {
 
 // Large blocks.
 
-/// True if the recycler serves this request. It serves none before a backend is chosen, and the first call of the
-/// process chooses one.
-fn is_for_recycler(size: usize, align: usize) -> bool {
-    recycler::accepts(size, align) || choose::is_ready() && recycler::accepts(size, align)
+/// A block of the recycler, which also serves every size before there is a backend. `None`: the backend is to serve.
+#[inline(always)]
+fn from_recycler(bytes: usize, contents: Contents, caller: usize) -> Option<*mut c_void> {
+    // The recycler accepts no size before a backend is chosen, and the first call of the process chooses one.
+    if recycler::accepts(bytes, 1) || choose::is_ready() && recycler::accepts(bytes, 1) {
+        let block = serve(recycler::alloc(bytes, contents), caller);
+        if !block.is_null() {
+            return Some(block);
+        }
+    }
+    (!choose::is_ready()).then(|| recycler::alloc_early(bytes, contents).cast())
 }
 
 /// True if the call must fail, as so much new memory does not fit below the memory limit.
@@ -337,32 +344,19 @@ unsafe extern "C" fn malloc_large_for(size: usize, caller: usize) -> *mut c_void
     if is_refused(size) {
         return fail(libc::ENOMEM);
     }
-    if is_for_recycler(size, 1) {
-        let block = serve(recycler::alloc(size, Contents::Any), caller);
-        if !block.is_null() {
-            return block;
-        }
+    match from_recycler(size, Contents::Any, caller) {
+        Some(block) => block,
+        // SAFETY: a backend is chosen.
+        None => unsafe { backend::malloc(size, caller) },
     }
-    if !choose::is_ready() {
-        return recycler::alloc_early(size, Contents::Any).cast();
-    }
-    // SAFETY: is_ready() chose the backend.
-    unsafe { backend::malloc(size, caller) }
 }
 
 unsafe extern "C" fn calloc_large_for(count: usize, size: usize, caller: usize) -> *mut c_void {
-    let total = count.saturating_mul(size);
-    if is_for_recycler(total, 1) {
-        let block = serve(recycler::alloc(total, Contents::Zeroed), caller);
-        if !block.is_null() {
-            return block;
-        }
+    match from_recycler(count.saturating_mul(size), Contents::Zeroed, caller) {
+        Some(block) => block,
+        // SAFETY: a backend is chosen.
+        None => unsafe { backend::calloc(count, size, caller) },
     }
-    if !choose::is_ready() {
-        return recycler::alloc_early(total, Contents::Zeroed).cast();
-    }
-    // SAFETY: is_ready() chose the backend.
-    unsafe { backend::calloc(count, size, caller) }
 }
 
 unsafe extern "C" fn realloc_large_for(

@@ -18,12 +18,12 @@ use flarena_sites as sites;
 
 /// Functions that call jemalloc in jemalloc mode, each with its result in glibc mode.
 macro_rules! forward_in_jemalloc_mode {
-    ($($name:ident($($argument:ident: $type:ty),*) -> $result:ty, else $otherwise:expr;)*) => {$(
+    ($($name:ident($($argument:ident: $type:ty),*) $(-> $result:ty, else $otherwise:expr)?;)*) => {$(
         /// # Safety
         /// As jemalloc's function of this name.
-        pub unsafe fn $name($($argument: $type),*) -> $result {
+        pub unsafe fn $name($($argument: $type),*) $(-> $result)? {
             if !choose::is_jemalloc() {
-                return $otherwise;
+                return $($otherwise)?;
             }
             // SAFETY: jemalloc serves, and the arguments keep its contract by this function's contract.
             unsafe { je::$name($($argument),*) }
@@ -41,19 +41,9 @@ forward_in_jemalloc_mode! {
         mib: *const usize, len: usize, old: Ptr, old_len: *mut usize, new: Ptr, new_len: usize
     ) -> c_int, else libc::ENOENT;
     nallocx(size: usize, flags: c_int) -> usize, else 0;
-}
-
-/// # Safety
-/// As jemalloc's malloc_stats_print.
-pub unsafe fn malloc_stats_print(
-    write: Option<unsafe extern "C" fn(Ptr, *const c_char)>,
-    opaque: Ptr,
-    options: *const c_char,
-) {
-    if choose::is_jemalloc() {
-        // SAFETY: jemalloc serves, and the arguments keep its contract by this function's contract.
-        unsafe { je::malloc_stats_print(write, opaque, options) }
-    }
+    malloc_stats_print(
+        write: Option<unsafe extern "C" fn(Ptr, *const c_char)>, opaque: Ptr, options: *const c_char
+    );
 }
 
 /// # Safety

@@ -16,10 +16,11 @@ use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::net::{self, SendFlags};
 use serde_json::{json, Value};
 
-use super::{descriptors, python, reclaim};
+use super::{descriptors, python};
 use crate::channel;
 use crate::garbage;
 use crate::launch;
+use crate::memory_limit;
 use crate::report::{holders, sites, stats, trim};
 use flarena_sys::proc::procfs;
 use flarena_sys::{config, thread::helper};
@@ -36,35 +37,28 @@ const CLIENTS_AT_ONCE: usize = 16;
 /// The listening socket.
 pub struct Listener {
     /// `None` if the system refused it, and without an own descriptor table.
-    socket: Option<OwnedFd>,
+    pub socket: Option<OwnedFd>,
     backoff: AcceptBackoff,
 }
 
 impl Listener {
     pub fn open() -> Listener {
         Listener {
-            socket: descriptors::has_own_table().then(listen).flatten(),
+            socket: descriptors::keep_open(listen),
             backoff: AcceptBackoff::new(),
         }
     }
 
     /// The descriptor to poll; `None` while no client is accepted.
     pub fn descriptor(&self) -> Option<c_int> {
-        let is_accepting = self.accepts_in().is_none();
-        self.socket
-            .as_ref()
-            .filter(|_| is_accepting)
-            .map(AsRawFd::as_raw_fd)
+        let socket = self.socket.as_ref();
+        let accepting = socket.filter(|_| self.accepts_in().is_none());
+        accepting.map(AsRawFd::as_raw_fd)
     }
 
     /// The time until clients are accepted again; `None`: they are now.
     pub fn accepts_in(&self) -> Option<Duration> {
         self.backoff.accepts_in(Instant::now())
-    }
-
-    /// Closes a socket that reports errors only.
-    pub fn close(&mut self) {
-        self.socket = None;
     }
 
     /// Serves the clients that wait.
@@ -108,8 +102,8 @@ impl AcceptBackoff {
     }
 
     fn accepts_in(&self, now: Instant) -> Option<Duration> {
-        let left = self.closed_until?.saturating_duration_since(now);
-        (left > Duration::ZERO).then_some(left)
+        let until = self.closed_until.filter(|until| *until > now)?;
+        Some(until - now)
     }
 
     /// Records that all waiting clients were served.
@@ -133,11 +127,8 @@ fn listen() -> Option<OwnedFd> {
 
 /// True for the process's own user and root, by the kernel's report.
 fn is_authorized(client: &OwnedFd) -> bool {
-    let Some(uid) = uid_of(client) else {
-        return false;
-    };
     let own = rustix::process::geteuid().as_raw();
-    (uid == 0 || uid == own) && !is_ambiguous(uid)
+    uid_of(client).is_some_and(|uid| (uid == 0 || uid == own) && !is_ambiguous(uid))
 }
 
 /// Not by rustix, whose type for the pid of a peer excludes 0: a process outside this pid namespace has none.
@@ -254,7 +245,7 @@ fn trim() -> Value {
     // A main thread that did not respond to the first request is not waited for again.
     let pools = python::ask_for_pools(PYTHON_TIMEOUT)
         && python::POOLS.wait(end.saturating_duration_since(Instant::now()));
-    let (result, released_bytes) = reclaim::counted(trim::trim);
+    let (result, released_bytes) = memory_limit::counted(trim::trim);
     json!({
         "released_bytes": released_bytes,
         "result": result,

@@ -35,25 +35,22 @@ const RELEASE: Function = Function {
     )),
 };
 
-pub static COLLECTION: MainThreadRequest = MainThreadRequest::new(collect);
-pub static YOUNG_COLLECTION: MainThreadRequest = MainThreadRequest::new(collect_young);
+pub static COLLECTION: MainThreadRequest =
+    MainThreadRequest::new(|python| collect(python, Depth::Full));
+pub static YOUNG_COLLECTION: MainThreadRequest =
+    MainThreadRequest::new(|python| collect(python, Depth::Young));
 pub static POOLS: MainThreadRequest = MainThreadRequest::new(release_pools);
 
-/// The pending call of `COLLECTION`.
-fn collect(python: &Attached) -> Ran {
-    let ran = run_collection(python, Depth::Full);
-    COLLECTION.finish();
-    ran
+/// The request for a collection of this depth.
+pub fn collection(depth: Depth) -> &'static MainThreadRequest {
+    match depth {
+        Depth::Young => &YOUNG_COLLECTION,
+        Depth::Full => &COLLECTION,
+    }
 }
 
-/// The pending call of `YOUNG_COLLECTION`.
-fn collect_young(python: &Attached) -> Ran {
-    let ran = run_collection(python, Depth::Young);
-    YOUNG_COLLECTION.finish();
-    ran
-}
-
-fn run_collection(python: &Attached, depth: Depth) -> Ran {
+/// The pending call of both collections.
+fn collect(python: &Attached, depth: Depth) -> Ran {
     let readings = Run::begin(depth);
     let generation = match depth {
         Depth::Young => 1,
@@ -66,6 +63,7 @@ fn run_collection(python: &Attached, depth: Depth) -> Ran {
     // The governor's policy may not have granted this one: a client's trim asks, too. Then there is
     // no request to finish.
     garbage::finish((Party::Governor, depth));
+    collection(depth).finish();
     ran
 }
 
