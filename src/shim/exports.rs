@@ -2,11 +2,15 @@
 //! documents the function.
 
 use std::ffi::{c_char, c_int, c_long, c_uint, c_ulong, c_void};
+use std::ptr;
+
+use tikv_jemalloc_sys as je;
 
 use libc::{gid_t, pid_t, rlimit64, uid_t};
 
 use crate::abi::copies::Child;
 use crate::abi::{closing, copies, credentials, heap, jemalloc, limits, sandbox, statistics};
+use crate::backends::choose;
 use crate::backends::mallinfo::{Mallinfo, Mallinfo2};
 use crate::fork::{self, Handler};
 use crate::garbage;
@@ -15,9 +19,15 @@ use crate::report::{mark, sites, stats, trim};
 use flarena_sys::identity;
 
 macro_rules! export {
-    ($($name:ident($($argument:ident: $type:ty),*) $(-> $result:ty)? = $target:path;)*) => {$(
+    ($(
+        $name:ident($($argument:ident: $type:ty),*) $(-> $result:ty)? = $target:path
+            $(, in glibc mode $otherwise:expr)?;
+    )*) => {$(
         #[unsafe(no_mangle)]
         unsafe extern "C" fn $name($($argument: $type),*) $(-> $result)? {
+            $(if !choose::is_jemalloc() {
+                return $otherwise;
+            })?
             // Some targets are safe.
             #[allow(unused_unsafe)]
             // SAFETY: the caller keeps the contract of the standard; the target's contract is the same.
@@ -101,25 +111,28 @@ export! {
     unshare(flags: c_int) -> c_int = credentials::unshare;
     setns(fd: c_int, kind: c_int) -> c_int = credentials::setns;
 
-    // jemalloc: visible in jemalloc mode only (flarena_sys::loader::symbols::JEMALLOC_ONLY)
+    // jemalloc: visible in jemalloc mode only (flarena_sys::loader::symbols::JEMALLOC_ONLY). But an object with a weak
+    // reference may be bound to them before the constructor runs. In glibc mode jemalloc is not initialised, so each fails
+    // there as it would without memory or with an unknown name.
     mallctl(
         name: *const c_char, old: Ptr, old_len: *mut usize, new: Ptr, new_len: usize
-    ) -> c_int = jemalloc::mallctl;
+    ) -> c_int = je::mallctl, in glibc mode libc::ENOENT;
     mallctlnametomib(name: *const c_char, mib: *mut usize, len: *mut usize) -> c_int
-        = jemalloc::mallctlnametomib;
+        = je::mallctlnametomib, in glibc mode libc::ENOENT;
     mallctlbymib(
         mib: *const usize, len: usize, old: Ptr, old_len: *mut usize, new: Ptr, new_len: usize
-    ) -> c_int = jemalloc::mallctlbymib;
+    ) -> c_int = je::mallctlbymib, in glibc mode libc::ENOENT;
     malloc_stats_print(
         write: Option<unsafe extern "C" fn(Ptr, *const c_char)>, opaque: Ptr, options: *const c_char
     ) = jemalloc::malloc_stats_print;
-    mallocx(size: usize, flags: c_int) -> Ptr = jemalloc::mallocx;
-    rallocx(ptr: Ptr, size: usize, flags: c_int) -> Ptr = jemalloc::rallocx;
+    mallocx(size: usize, flags: c_int) -> Ptr = jemalloc::mallocx, in glibc mode ptr::null_mut();
+    rallocx(ptr: Ptr, size: usize, flags: c_int) -> Ptr
+        = jemalloc::rallocx, in glibc mode ptr::null_mut();
     xallocx(ptr: Ptr, size: usize, extra: usize, flags: c_int) -> usize = jemalloc::xallocx;
     sallocx(ptr: *const c_void, flags: c_int) -> usize = jemalloc::sallocx;
     dallocx(ptr: Ptr, flags: c_int) = jemalloc::dallocx;
     sdallocx(ptr: Ptr, size: usize, flags: c_int) = jemalloc::sdallocx;
-    nallocx(size: usize, flags: c_int) -> usize = jemalloc::nallocx;
+    nallocx(size: usize, flags: c_int) -> usize = je::nallocx, in glibc mode 0;
 
     // flarena
     flarena_mark(stage: *const c_char, site: *const c_char, round: c_long) -> c_int = mark::mark;

@@ -270,10 +270,7 @@ fn start() {
         run_without_governor();
     } else if choose::is_jemalloc() && !jemalloc::make_spare_arena() {
         // jemalloc crashes in a new thread if it cannot allocate an arena, so a later call tries again. Not if the program has restricted itself meanwhile.
-        let _ = STATE.fetch_update(Relaxed, Relaxed, |state| {
-            (state != REFUSED).then_some(ABSENT)
-        });
-        attention::set(attention::GOVERNOR);
+        let _ = exchange(STARTED, ABSENT) || exchange(ENDING, ABSENT);
         recycler::set_governor(Governor::Unavailable);
     } else if BODY.get().is_some_and(|body| spawn::create(*body)) {
         // Counted only once it exists: a fork must never take a thread of the program for the
@@ -290,13 +287,17 @@ fn start() {
     errno::set(errno);
 }
 
-/// The recycler caches little from now on. It gets the memory limit here, as no governor will set
-/// it.
-fn run_without_governor() {
-    let settings = config::settings();
-    recycler::set_governor(Governor::Unavailable);
-    if settings.memory_limit_bytes.is_none() {
+/// Tells the recycler whether there is a governor, and the limit of the control group. A process that holds little memory
+/// never reads that limit.
+pub fn tell_recycler(governor: Governor) {
+    recycler::set_governor(governor);
+    if config::settings().memory_limit_bytes.is_none() {
         recycler::set_memory_limit(cgroup::memory().0.limit_bytes);
     }
-    let _ = memory_limit::watch(settings.memory_limit_bytes, settings.pressure);
+}
+
+/// The recycler caches little from now on.
+fn run_without_governor() {
+    tell_recycler(Governor::Unavailable);
+    let _ = memory_limit::watch(config::settings());
 }

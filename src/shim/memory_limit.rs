@@ -13,11 +13,12 @@ use rustix::time::ClockId;
 use crate::backends::choose::{self, dispatch};
 use crate::backends::jemalloc;
 use flarena_recycler as recycler;
+use flarena_shared::settings::Settings;
 use flarena_sys::errno::SavedErrno;
 use flarena_sys::proc::cgroup::{self, LimitedGroup, Unread};
 use flarena_sys::proc::procfs;
 use flarena_sys::sync::lock::Lock;
-use flarena_sys::{headroom, owner, seccomp, time};
+use flarena_sys::{headroom, owner, time};
 
 /// A release that returned less did not help: the memory is live.
 pub const WORTHWHILE_BYTES: u64 = 4 << 20;
@@ -159,14 +160,12 @@ pub type Measured = Result<Option<Distance>, Unread>;
 
 /// Reads the limits again, and renews the allowance. Called by the governor, and once where there is none.
 #[inline(never)]
-pub fn watch(soft_limit_bytes: Option<u64>, watches_group: bool) -> Measured {
-    let mut watched = Watched {
-        soft_limit_bytes,
-        group: Ok(None),
+pub fn watch(settings: &Settings) -> Measured {
+    let watches_group = settings.pressure.then(cgroup::nearest_limit);
+    let watched = Watched {
+        soft_limit_bytes: settings.memory_limit_bytes,
+        group: watches_group.unwrap_or(Ok(None)),
     };
-    if watches_group {
-        watched.group = cgroup::nearest_limit();
-    }
     let distance = watched.distance();
     // An allocating thread that holds the lock sets the allowance itself.
     if let Some(mut state) = STATE.try_lock() {
@@ -223,7 +222,7 @@ pub fn shortage(bytes: u64) -> Option<Distance> {
 #[cold]
 #[inline(never)]
 fn release_near_limit(charged_bytes: u64) {
-    if !owner::owns_malloc() || !seccomp::allows_common_calls() || seccomp::is_vfork_child() {
+    if !owner::may_act() {
         return;
     }
     let _errno = SavedErrno::save();
@@ -358,10 +357,16 @@ mod tests {
     #[test]
     fn the_resident_size_of_this_process_counts_for_the_soft_limit() {
         let limit_bytes = 1 << 40;
-        let Ok(Some(distance)) = watch(Some(limit_bytes), false) else {
+        let mut settings = Settings {
+            memory_limit_bytes: Some(limit_bytes),
+            pressure: false,
+            ..Settings::DEFAULT
+        };
+        let Ok(Some(distance)) = watch(&settings) else {
             panic!("a limit was set");
         };
-        assert!(matches!(watch(None, false), Ok(None)));
+        settings.memory_limit_bytes = None;
+        assert!(matches!(watch(&settings), Ok(None)));
         assert_eq!(distance.limit_bytes, limit_bytes);
         assert!((MB..limit_bytes / 4).contains(&distance.used_bytes));
     }

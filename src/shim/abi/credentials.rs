@@ -79,7 +79,8 @@ in_every_thread! {
 /// Ends a governor with other credentials. If it cannot end, because a signal handler has interrupted the holder of
 /// a lock, a program with one thread makes the system call in this thread, as libc does without a governor.
 fn in_this_thread_alone(system_call: Option<[c_long; 4]>) -> Option<[c_long; 4]> {
-    let has_ended = end_governor_if(differs_from_caller, || {
+    let differs = || compare(|governor, caller| governor != caller);
+    let has_ended = end_governor_if(differs, || {
         match system_call.is_some() && helper::is_the_only_other_thread() {
             true => Patience::Short,
             false => Patience::Long,
@@ -98,7 +99,9 @@ pub unsafe fn capset(header: *mut c_void, data: *const c_void) -> c_int {
     // SAFETY: the arguments are capset's own, by this function's contract.
     let result = unsafe { libc::syscall(libc::SYS_capset, header, data) } as c_int;
     if result == 0 && permitted() != before {
-        end_governor_if(permits_more_than_caller, || Patience::Short);
+        let permits_more =
+            || compare(|governor, caller| !caller.permitted.contains(governor.permitted));
+        end_governor_if(permits_more, || Patience::Short);
     }
     result
 }
@@ -152,15 +155,7 @@ fn program_has_one_thread() -> bool {
     procfs::threads().is_some_and(|count| count <= 2)
 }
 
-fn differs_from_caller() -> bool {
-    compare(|governor, caller| governor != caller)
-}
-
-fn permits_more_than_caller() -> bool {
-    compare(|governor, caller| !caller.permitted.contains(governor.permitted))
-}
-
-/// True, too, if the governor's thread has not registered or the kernel does not answer.
+/// Compares the capabilities of the governor with the caller's. True, too, if the governor's thread has not registered or the kernel does not answer.
 fn compare(is_different: impl FnOnce(CapabilitySets, CapabilitySets) -> bool) -> bool {
     let Some(governor) = helper::id() else {
         return true;

@@ -1,8 +1,6 @@
 //! jemalloc's own interface, in jemalloc mode.
 //!
-//! In glibc mode dlsym does not find these names (`flarena_sys::loader::symbols`). But an object with a weak reference may
-//! be bound to them before the constructor runs. jemalloc is not initialised there and must not be called, so each
-//! function fails as it would without memory or with an unknown name.
+//! `exports` says how these functions fail in glibc mode, and which need no more than that.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr;
@@ -16,42 +14,22 @@ use crate::memory_limit;
 use flarena_recycler as recycler;
 use flarena_sites as sites;
 
-/// Functions that call jemalloc in jemalloc mode, each with its result in glibc mode.
-macro_rules! forward_in_jemalloc_mode {
-    ($($name:ident($($argument:ident: $type:ty),*) $(-> $result:ty, else $otherwise:expr)?;)*) => {$(
-        /// # Safety
-        /// As jemalloc's function of this name.
-        pub unsafe fn $name($($argument: $type),*) $(-> $result)? {
-            if !choose::is_jemalloc() {
-                return $($otherwise)?;
-            }
-            // SAFETY: jemalloc serves, and the arguments keep its contract by this function's contract.
-            unsafe { je::$name($($argument),*) }
-        }
-    )*};
-}
-
-type Ptr = *mut c_void;
-
-forward_in_jemalloc_mode! {
-    mallctl(name: *const c_char, old: Ptr, old_len: *mut usize, new: Ptr, new_len: usize) -> c_int,
-        else libc::ENOENT;
-    mallctlnametomib(name: *const c_char, mib: *mut usize, len: *mut usize) -> c_int, else libc::ENOENT;
-    mallctlbymib(
-        mib: *const usize, len: usize, old: Ptr, old_len: *mut usize, new: Ptr, new_len: usize
-    ) -> c_int, else libc::ENOENT;
-    nallocx(size: usize, flags: c_int) -> usize, else 0;
-    malloc_stats_print(
-        write: Option<unsafe extern "C" fn(Ptr, *const c_char)>, opaque: Ptr, options: *const c_char
-    );
+/// # Safety
+/// As jemalloc's malloc_stats_print.
+pub unsafe fn malloc_stats_print(
+    write: Option<unsafe extern "C" fn(*mut c_void, *const c_char)>,
+    opaque: *mut c_void,
+    options: *const c_char,
+) {
+    if choose::is_jemalloc() {
+        // SAFETY: jemalloc serves, and the arguments keep its contract by this function's contract.
+        unsafe { je::malloc_stats_print(write, opaque, options) }
+    }
 }
 
 /// # Safety
-/// As jemalloc's mallocx, which excludes a size of zero.
+/// As jemalloc's mallocx, which excludes a size of zero. In jemalloc mode.
 pub unsafe fn mallocx(size: usize, flags: c_int) -> *mut c_void {
-    if !choose::is_jemalloc() {
-        return ptr::null_mut();
-    }
     if at_limit::refuses(size) {
         return ptr::null_mut();
     }
@@ -99,11 +77,8 @@ unsafe fn free_by(ptr: *mut c_void, free: impl FnOnce()) {
 }
 
 /// # Safety
-/// As jemalloc's rallocx.
+/// As jemalloc's rallocx. In jemalloc mode.
 pub unsafe fn rallocx(ptr: *mut c_void, size: usize, flags: c_int) -> *mut c_void {
-    if !choose::is_jemalloc() {
-        return ptr::null_mut();
-    }
     let Some(old_size) = recycler::usable_size(ptr.cast()) else {
         // SAFETY: the block is not the recycler's, so it is live in jemalloc by rallocx's contract.
         let resize = || unsafe { je::rallocx(ptr, size, flags) };

@@ -34,31 +34,44 @@ const PYTHON_TIMEOUT: Duration = Duration::from_secs(5);
 /// Clients that are served before the governor's other work.
 const CLIENTS_AT_ONCE: usize = 16;
 
-/// The listening socket.
+/// The listening socket. It accepts nothing for a while after clients of other users, longer each time. Every user of the
+/// machine may connect, and to find out who it is costs CPU time. Authorized clients wait in the queue meanwhile, for a
+/// second at most.
 pub struct Listener {
     /// `None` if the system refused it, and without an own descriptor table.
     pub socket: Option<OwnedFd>,
-    backoff: AcceptBackoff,
+    closed_until: Option<Instant>,
+    pause: Backoff<Duration>,
 }
 
 impl Listener {
+    const SHORTEST_PAUSE: Duration = Duration::from_millis(20);
+    const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
     pub fn open() -> Listener {
+        Listener::new(descriptors::keep_open(listen))
+    }
+
+    fn new(socket: Option<OwnedFd>) -> Listener {
+        let pause = Backoff::between(Self::SHORTEST_PAUSE, Self::LONGEST_PAUSE);
         Listener {
-            socket: descriptors::keep_open(listen),
-            backoff: AcceptBackoff::new(),
+            socket,
+            closed_until: None,
+            pause: pause.starting_at(Duration::ZERO),
         }
     }
 
     /// The descriptor to poll; `None` while no client is accepted.
-    pub fn descriptor(&self) -> Option<c_int> {
+    pub fn descriptor(&self, now: Instant) -> Option<c_int> {
         let socket = self.socket.as_ref();
-        let accepting = socket.filter(|_| self.accepts_in().is_none());
+        let accepting = socket.filter(|_| self.accepts_in(now).is_none());
         accepting.map(AsRawFd::as_raw_fd)
     }
 
     /// The time until clients are accepted again; `None`: they are now.
-    pub fn accepts_in(&self) -> Option<Duration> {
-        self.backoff.accepts_in(Instant::now())
+    pub fn accepts_in(&self, now: Instant) -> Option<Duration> {
+        let until = self.closed_until.filter(|until| *until > now)?;
+        Some(until - now)
     }
 
     /// Serves the clients that wait.
@@ -75,35 +88,7 @@ impl Listener {
                 unauthorized_peers += 1;
             }
         }
-        self.backoff.served(Instant::now(), unauthorized_peers);
-    }
-}
-
-/// Stops accepting for a while after clients of other users, longer each time. Every user of the
-/// machine may connect, and to find out who it is costs CPU time.
-///
-/// Authorized clients wait in the queue meanwhile, for a second at most. Pure: times in, advice
-/// out.
-struct AcceptBackoff {
-    closed_until: Option<Instant>,
-    pause: Backoff<Duration>,
-}
-
-impl AcceptBackoff {
-    const SHORTEST: Duration = Duration::from_millis(20);
-    const LONGEST: Duration = Duration::from_secs(1);
-
-    fn new() -> AcceptBackoff {
-        let pause = Backoff::between(Self::SHORTEST, Self::LONGEST);
-        AcceptBackoff {
-            closed_until: None,
-            pause: pause.starting_at(Duration::ZERO),
-        }
-    }
-
-    fn accepts_in(&self, now: Instant) -> Option<Duration> {
-        let until = self.closed_until.filter(|until| *until > now)?;
-        Some(until - now)
+        self.served(Instant::now(), unauthorized_peers);
     }
 
     /// Records that all waiting clients were served.
@@ -390,20 +375,20 @@ pub mod tests {
 
     #[test]
     fn authorized_clients_never_stop_the_accepting() {
-        let (mut backoff, now) = (AcceptBackoff::new(), Instant::now());
+        let (mut listener, now) = (Listener::new(None), Instant::now());
         for _ in 0..1000 {
-            backoff.served(now, 0);
-            assert_eq!(backoff.accepts_in(now), None);
+            listener.served(now, 0);
+            assert_eq!(listener.accepts_in(now), None);
         }
     }
 
     #[test]
     fn endless_unauthorized_peers_are_accepted_once_a_second() {
-        let (mut backoff, start) = (AcceptBackoff::new(), Instant::now());
+        let (mut listener, start) = (Listener::new(None), Instant::now());
         let (mut now, mut accepted) = (start, 0);
         while now < start + Duration::from_secs(60) {
-            if backoff.accepts_in(now).is_none() {
-                backoff.served(now, 1);
+            if listener.accepts_in(now).is_none() {
+                listener.served(now, 1);
                 accepted += 1;
             }
             now += Duration::from_millis(1);
@@ -413,11 +398,11 @@ pub mod tests {
 
     #[test]
     fn one_unauthorized_peer_delays_others_for_the_shortest_time() {
-        let (mut backoff, now) = (AcceptBackoff::new(), Instant::now());
-        let shortest = AcceptBackoff::SHORTEST;
-        backoff.served(now, 1);
-        assert_eq!(backoff.accepts_in(now), Some(shortest));
-        assert_eq!(backoff.accepts_in(now + shortest), None);
+        let (mut listener, now) = (Listener::new(None), Instant::now());
+        let shortest = Listener::SHORTEST_PAUSE;
+        listener.served(now, 1);
+        assert_eq!(listener.accepts_in(now), Some(shortest));
+        assert_eq!(listener.accepts_in(now + shortest), None);
     }
 
     #[test]

@@ -18,6 +18,8 @@ use rustix::process::{getpid, pidfd_getfd, pidfd_open, PidfdFlags, PidfdGetfdFla
 /// In the own table 0 and 1 are an epoll instance, so that no file of the governor gets a number to
 /// which code writes its output.
 const PLACEHOLDER: c_int = 0;
+/// The first number that the governor does not take over from the program.
+const FIRST_COPY: c_int = libc::STDERR_FILENO + 1;
 
 static HAS_OWN_TABLE: AtomicBool = AtomicBool::new(false);
 
@@ -45,14 +47,6 @@ pub fn unshare() {
                 libc::dup3(PLACEHOLDER, libc::STDERR_FILENO, libc::O_CLOEXEC);
             }
         }
-    }
-}
-
-/// Closes more numbers than the governor ever has open.
-fn close_lowest() {
-    for fd in libc::STDERR_FILENO + 1..64 {
-        // SAFETY: only this thread uses the table, and it uses none of these numbers again.
-        unsafe { libc::close(fd) };
     }
 }
 
@@ -99,18 +93,10 @@ fn target_of<'b>(link: &CStr, buffer: &'b mut [u8; 256]) -> Option<&'b [u8]> {
 /// Copies the table and closes the copied descriptors in one call. So the program's pipes have a
 /// second owner for no longer than the call.
 fn unshare_by_close_range() -> bool {
-    const CLOSE_RANGE_UNSHARE: u32 = 1 << 1;
+    const UNSHARE: u32 = 1 << 1;
     // SAFETY: the call closes numbers in a copy that it makes for this thread. It makes none if no
     // thread shares the table, and then the program has no thread left.
-    let error = unsafe {
-        libc::syscall(
-            libc::SYS_close_range,
-            libc::STDERR_FILENO + 1,
-            u32::MAX,
-            CLOSE_RANGE_UNSHARE,
-        )
-    };
-    error == 0
+    unsafe { libc::syscall(libc::SYS_close_range, FIRST_COPY, u32::MAX, UNSHARE) == 0 }
 }
 
 /// For kernels before 5.9: copies the table, and closes the copied descriptors one by one.
@@ -123,15 +109,17 @@ fn unshare_and_close_each() -> bool {
     if unsafe { libc::syscall(libc::SYS_unshare, libc::CLONE_FILES) } != 0 {
         return false;
     }
-    // In a full table the list could not be opened.
-    close_lowest();
-    for fd in numbers_in("/proc/thread-self/fd") {
-        if fd > libc::STDERR_FILENO {
-            // SAFETY: a copy of a program's descriptor in this thread's own table, or the number of
-            // the list, which is closed.
+    let close = |fd: c_int| {
+        if fd >= FIRST_COPY {
+            // SAFETY: only this thread uses the table, and no value owns a number from here on.
             unsafe { libc::close(fd) };
         }
-    }
+    };
+    // More numbers than the governor ever has open: in a full table the list could not be opened.
+    (FIRST_COPY..64).for_each(close);
+    numbers_in("/proc/thread-self/fd")
+        .into_iter()
+        .for_each(close);
     true
 }
 

@@ -29,7 +29,7 @@ use crate::memory_limit;
 use crate::report::panic::{self, Entry};
 use crate::report::trim;
 use flarena_recycler as recycler;
-use flarena_sys::{config, proc::cgroup, proc::procfs, thread::helper};
+use flarena_sys::{config, proc::procfs, thread::helper};
 
 #[cfg(test)]
 pub use control::tests::any_request;
@@ -72,12 +72,15 @@ fn run_until_stopped() {
         if choose::is_jemalloc() && jemalloc::wants_background_threads(config::environment()) {
             jemalloc::ctl::BACKGROUND_THREAD.write(true);
         }
-        recycler::set_governor(recycler::Governor::Running);
-        // A process without a governor never needs to read its control group.
-        if config::settings().memory_limit_bytes.is_none() {
-            recycler::set_memory_limit(cgroup::memory().0.limit_bytes);
+        launch::tell_recycler(recycler::Governor::Running);
+        Governor {
+            idle: idle::Idle::new(),
+            pressure: pressure::Pressure::open(),
+            control: control::Listener::open(),
+            signal: libpsx::Signal::watch(),
+            periodic: periodic::Periodic::new(Instant::now()),
+            collections: 0,
         }
-        Governor::new()
     })
     .watch();
 }
@@ -93,23 +96,15 @@ struct Governor {
 }
 
 impl Governor {
-    fn new() -> Governor {
-        Governor {
-            idle: idle::Idle::new(),
-            pressure: pressure::Pressure::new(config::settings()),
-            control: control::Listener::open(),
-            signal: libpsx::Signal::watch(),
-            periodic: periodic::Periodic::new(Instant::now()),
-            collections: 0,
-        }
-    }
-
     fn watch(mut self) {
         let mut next_tick = Instant::now();
         let mut decay_in = None;
         loop {
-            let pause = next_tick.saturating_duration_since(Instant::now());
-            let earlier = [decay_in, self.control.accepts_in()].into_iter().flatten();
+            let now = Instant::now();
+            let pause = next_tick.saturating_duration_since(now);
+            let earlier = [decay_in, self.control.accepts_in(now)]
+                .into_iter()
+                .flatten();
             let woken = self.wait(earlier.fold(pause, Duration::min));
             if woken.by_signal || Instant::now() >= next_tick {
                 self.signal.handle();
@@ -201,7 +196,7 @@ impl Governor {
         };
         let raw = |fd: &Option<OwnedFd>| fd.as_ref().map(AsRawFd::as_raw_fd);
         let mut fds = [
-            poll(self.control.descriptor(), libc::POLLIN),
+            poll(self.control.descriptor(Instant::now()), libc::POLLIN),
             poll(raw(&self.pressure.trigger), libc::POLLPRI),
             poll(raw(&self.signal.arrival), libc::POLLIN),
         ];

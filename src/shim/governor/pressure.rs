@@ -13,11 +13,11 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use flarena_shared::backoff::Backoff;
-use flarena_shared::settings::Settings;
 
 use super::descriptors;
 use crate::launch;
 use crate::memory_limit::{self, Measured, WORTHWHILE_BYTES};
+use flarena_sys::config;
 use flarena_sys::proc::cgroup::{self, Unread};
 
 /// Bounds of the interval between two checks of the limits.
@@ -38,8 +38,6 @@ const PSI_TRIGGER: &[u8] = b"some 150000 2000000\0";
 pub struct Pressure {
     /// `None` if it is off or not permitted, and without an own descriptor table.
     pub trigger: Option<OwnedFd>,
-    watches_group: bool,
-    soft_limit_bytes: Option<u64>,
     backoff: Backoff<Duration>,
     reclaimed_at: Option<Instant>,
 }
@@ -55,19 +53,15 @@ pub struct Level {
 }
 
 impl Pressure {
-    pub fn new(settings: &Settings) -> Pressure {
-        Pressure {
-            trigger: descriptors::keep_open(|| settings.pressure.then(open_trigger)?),
-            ..Pressure::without_trigger(settings.pressure, settings.memory_limit_bytes)
-        }
+    pub fn open() -> Pressure {
+        let is_on = config::settings().pressure;
+        Pressure::with(descriptors::keep_open(|| is_on.then(open_trigger)?))
     }
 
-    fn without_trigger(watches_group: bool, soft_limit_bytes: Option<u64>) -> Pressure {
+    fn with(trigger: Option<OwnedFd>) -> Pressure {
         let backoff = Backoff::between(SHORTEST_BACKOFF, LONGEST_BACKOFF);
         Pressure {
-            trigger: None,
-            watches_group,
-            soft_limit_bytes,
+            trigger,
             backoff: backoff.starting_at(Duration::ZERO),
             reclaimed_at: None,
         }
@@ -77,8 +71,7 @@ impl Pressure {
         if stalled {
             launch::PRESSURE_EVENTS.fetch_add(1, Relaxed);
         }
-        let measured = memory_limit::watch(self.soft_limit_bytes, self.watches_group);
-        self.judge(now, stalled, measured)
+        self.judge(now, stalled, memory_limit::watch(config::settings()))
     }
 
     /// Records the reclaim that [`Pressure::check`] advised.
@@ -137,7 +130,7 @@ mod tests {
     const MB: u64 = 1 << 20;
 
     fn pressure() -> Pressure {
-        Pressure::without_trigger(true, None)
+        Pressure::with(None)
     }
 
     fn at(used_bytes: u64, limit_bytes: u64) -> Measured {
