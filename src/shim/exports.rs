@@ -9,6 +9,7 @@ use tikv_jemalloc_sys as je;
 use libc::{gid_t, pid_t, rlimit64, uid_t};
 
 use crate::abi::copies::Child;
+use crate::abi::Ptr;
 use crate::abi::{closing, copies, credentials, heap, jemalloc, limits, sandbox, statistics};
 use crate::backends::choose;
 use crate::backends::mallinfo::{Mallinfo, Mallinfo2};
@@ -25,6 +26,7 @@ macro_rules! export {
     )*) => {$(
         #[unsafe(no_mangle)]
         unsafe extern "C" fn $name($($argument: $type),*) $(-> $result)? {
+            #[allow(clippy::unused_unit)]
             $(if !choose::is_jemalloc() {
                 return $otherwise;
             })?
@@ -35,8 +37,6 @@ macro_rules! export {
         }
     )*};
 }
-
-type Ptr = *mut c_void;
 
 export! {
     // C
@@ -124,7 +124,7 @@ export! {
     ) -> c_int = je::mallctlbymib, in glibc mode libc::ENOENT;
     malloc_stats_print(
         write: Option<unsafe extern "C" fn(Ptr, *const c_char)>, opaque: Ptr, options: *const c_char
-    ) = jemalloc::malloc_stats_print;
+    ) = je::malloc_stats_print, in glibc mode ();
     mallocx(size: usize, flags: c_int) -> Ptr = jemalloc::mallocx, in glibc mode ptr::null_mut();
     rallocx(ptr: Ptr, size: usize, flags: c_int) -> Ptr
         = jemalloc::rallocx, in glibc mode ptr::null_mut();

@@ -269,7 +269,8 @@ fn start() {
         enter(REFUSED);
         run_without_governor();
     } else if choose::is_jemalloc() && !jemalloc::make_spare_arena() {
-        // jemalloc crashes in a new thread if it cannot allocate an arena, so a later call tries again. Not if the program has restricted itself meanwhile.
+        // jemalloc crashes in a new thread if it cannot allocate an arena, so a later call tries again. Not if the program
+        // has restricted itself meanwhile.
         let _ = exchange(STARTED, ABSENT) || exchange(ENDING, ABSENT);
         recycler::set_governor(Governor::Unavailable);
     } else if BODY.get().is_some_and(|body| spawn::create(*body)) {

@@ -20,7 +20,7 @@ use flarena_sys::proc::procfs;
 use flarena_sys::sync::lock::Lock;
 use flarena_sys::{headroom, owner, time};
 
-/// A release that returned less did not help: the memory is live.
+/// A release that returned less was not worth its locks: the memory is live.
 pub const WORTHWHILE_BYTES: u64 = 4 << 20;
 /// Pauses after a measurement and after a release by an allocating thread, as a multiple of the time that it took.
 const PAUSE_AFTER_MEASUREMENT: u32 = 20;

@@ -4,14 +4,14 @@
 //! A signal handler may call `_Fork`. The wait is bounded, also if the handler has interrupted the holder of a lock
 //! that the governor waits for.
 
-use std::ffi::{c_int, c_void};
+use std::ffi::c_int;
 
+use crate::abi::Ptr;
 use flarena_sys::loader::next::{self, Next};
 use flarena_sys::loader::symbols;
 use flarena_sys::{proc::sharing, thread::helper};
 use libc::pid_t;
 
-type Ptr = *mut c_void;
 type Fork = unsafe extern "C" fn() -> pid_t;
 pub type Child = Option<unsafe extern "C" fn(Ptr) -> c_int>;
 type Clone = unsafe extern "C" fn(Child, Ptr, c_int, Ptr, Ptr, Ptr, Ptr) -> c_int;

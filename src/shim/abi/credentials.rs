@@ -21,7 +21,10 @@ use flarena_sys::{
 };
 
 macro_rules! in_every_thread {
-    ($($name:ident, $c_name:literal, ($($argument:ident: $type:ty),*), $system_call:expr;)*) => {
+    ($(
+        $name:ident, $c_name:literal, ($($argument:ident: $type:ty),*)
+            $(, [$number:ident, $($value:expr),*])?;
+    )*) => {
         #[allow(non_upper_case_globals)]
         mod next_functions {
             use super::*;
@@ -41,7 +44,8 @@ macro_rules! in_every_thread {
         /// # Safety
         /// As the function of this name in libc.
         pub unsafe fn $name($($argument: $type),*) -> c_int {
-            if let Some([number, a, b, c]) = in_this_thread_alone($system_call) {
+            let system_call = None::<[c_long; 4]>$(.or(Some([libc::$number, $($value as c_long),*])))?;
+            if let Some([number, a, b, c]) = in_this_thread_alone(system_call) {
                 // SAFETY: the arguments are the caller's, by this function's contract.
                 return unsafe { libc::syscall(number, a, b, c) as c_int };
             }
@@ -59,21 +63,16 @@ macro_rules! in_every_thread {
 const KEEP: c_long = -1;
 
 in_every_thread! {
-    setuid, c"setuid", (user: uid_t), Some([libc::SYS_setuid, user.into(), 0, 0]);
-    seteuid, c"seteuid", (user: uid_t), Some([libc::SYS_setresuid, KEEP, user.into(), KEEP]);
-    setreuid, c"setreuid", (real: uid_t, effective: uid_t),
-        Some([libc::SYS_setreuid, real.into(), effective.into(), 0]);
-    setresuid, c"setresuid", (real: uid_t, effective: uid_t, saved: uid_t),
-        Some([libc::SYS_setresuid, real.into(), effective.into(), saved.into()]);
-    setgid, c"setgid", (group: gid_t), Some([libc::SYS_setgid, group.into(), 0, 0]);
-    setegid, c"setegid", (group: gid_t), Some([libc::SYS_setresgid, KEEP, group.into(), KEEP]);
-    setregid, c"setregid", (real: gid_t, effective: gid_t),
-        Some([libc::SYS_setregid, real.into(), effective.into(), 0]);
-    setresgid, c"setresgid", (real: gid_t, effective: gid_t, saved: gid_t),
-        Some([libc::SYS_setresgid, real.into(), effective.into(), saved.into()]);
-    setgroups, c"setgroups", (count: usize, groups: *const gid_t),
-        Some([libc::SYS_setgroups, count as c_long, groups.expose_provenance() as c_long, 0]);
-    initgroups, c"initgroups", (user: *const c_char, group: gid_t), None;
+    setuid, c"setuid", (user: uid_t), [SYS_setuid, user, 0, 0];
+    seteuid, c"seteuid", (user: uid_t), [SYS_setresuid, KEEP, user, KEEP];
+    setreuid, c"setreuid", (real: uid_t, effective: uid_t), [SYS_setreuid, real, effective, 0];
+    setresuid, c"setresuid", (real: uid_t, effective: uid_t, saved: uid_t), [SYS_setresuid, real, effective, saved];
+    setgid, c"setgid", (group: gid_t), [SYS_setgid, group, 0, 0];
+    setegid, c"setegid", (group: gid_t), [SYS_setresgid, KEEP, group, KEEP];
+    setregid, c"setregid", (real: gid_t, effective: gid_t), [SYS_setregid, real, effective, 0];
+    setresgid, c"setresgid", (real: gid_t, effective: gid_t, saved: gid_t), [SYS_setresgid, real, effective, saved];
+    setgroups, c"setgroups", (count: usize, groups: *const gid_t), [SYS_setgroups, count, groups, 0];
+    initgroups, c"initgroups", (user: *const c_char, group: gid_t);
 }
 
 /// Ends a governor with other credentials. If it cannot end, because a signal handler has interrupted the holder of

@@ -2,8 +2,6 @@
 //! `name=value;name=value`. From it a child knows which values are its parent's defaults and not the
 //! user's choice, and which messages were written already.
 
-use std::ffi::CString;
-
 use flarena_sys::env::{self, Snapshot};
 use flarena_sys::identity::{self, FIRST, JOB, NAMED, NEAREST};
 
@@ -35,11 +33,8 @@ pub fn pass_on(environment: &Snapshot, added: [(&'static str, Option<String>); 3
 
 /// Sets a variable for the children. Never in a set-user-id process.
 pub fn export(name: &str, value: &str) {
-    if env::is_secure() {
-        return;
-    }
-    if let (Ok(name), Ok(value)) = (CString::new(name), CString::new(value)) {
-        // SAFETY: both are NUL-terminated and copied; no other thread runs yet.
-        unsafe { libc::setenv(name.as_ptr(), value.as_ptr(), 1) };
+    if !env::is_secure() {
+        // SAFETY: no other thread runs yet.
+        unsafe { std::env::set_var(name, value) };
     }
 }

@@ -17,11 +17,8 @@ use rustix::net::{self, SendFlags};
 use serde_json::{json, Value};
 
 use super::{descriptors, python};
-use crate::channel;
-use crate::garbage;
-use crate::launch;
-use crate::memory_limit;
 use crate::report::{holders, sites, stats, trim};
+use crate::{channel, garbage, launch, memory_limit};
 use flarena_sys::proc::procfs;
 use flarena_sys::{config, thread::helper};
 
@@ -155,9 +152,8 @@ fn is_ambiguous(uid: u32) -> bool {
 
 /// True for the map of the initial user namespace, which maps each user to itself.
 fn maps_all_users(map: &[u8]) -> bool {
-    let mut fields = map.split(u8::is_ascii_whitespace).filter(|f| !f.is_empty());
-    let first = [fields.next(), fields.next(), fields.next()];
-    first == [Some(&b"0"[..]), Some(b"0"), Some(b"4294967295")]
+    let fields = map.split(u8::is_ascii_whitespace).filter(|f| !f.is_empty());
+    fields.take(3).eq([&b"0"[..], b"0", b"4294967295"])
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -210,9 +206,7 @@ fn answer(client: &OwnedFd) {
             json!({ "error": "unknown request; known are stats, trim, who, holders, sites and ping" })
         }
     };
-    let mut line = reply.to_string();
-    line.push('\n');
-    write_all(client, line.as_bytes());
+    write_all(client, format!("{reply}\n").as_bytes());
 }
 
 /// `null` until Python's main thread has found the holders. The client asks again.

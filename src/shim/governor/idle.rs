@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use flarena_shared::backoff::Backoff;
 use rustix::time::ClockId;
 
+use crate::memory_limit::WORTHWHILE_BYTES;
 use flarena_sys::time;
 
 /// Interval between two checks while the program works or was just trimmed.
@@ -22,8 +23,6 @@ const IDLE_SHARE: f64 = 0.05;
 const QUIET: Duration = Duration::from_secs(1);
 /// CPU time after which the heap may have new free memory.
 const WORK: Duration = Duration::from_millis(100);
-/// A trim that released less was not worth its locks.
-const WORTHWHILE_BYTES: u64 = 4 << 20;
 const LONGEST_BACKOFF: Duration = Duration::from_secs(120);
 
 /// The CPU time of the program's threads, without the governor's.

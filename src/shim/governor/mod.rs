@@ -24,12 +24,11 @@ use std::time::{Duration, Instant};
 use crate::backends::choose::{self, dispatch};
 use crate::backends::jemalloc;
 use crate::garbage::{self, Depth, Reason};
-use crate::launch;
-use crate::memory_limit;
 use crate::report::panic::{self, Entry};
 use crate::report::trim;
+use crate::{launch, memory_limit};
 use flarena_recycler as recycler;
-use flarena_sys::{config, proc::procfs, thread::helper};
+use flarena_sys::{config, thread::helper};
 
 #[cfg(test)]
 pub use control::tests::any_request;
@@ -44,7 +43,7 @@ const POOLS_USEFUL_WHEN_IDLE: Duration = Duration::from_secs(1);
 pub extern "C" fn run(_: *mut c_void) -> *mut c_void {
     if panic::contain(Entry::Governor, run_until_stopped).is_none() {
         launch::give_up();
-        exit_if_alone();
+        helper::exit_if_alone();
     }
     std::ptr::null_mut()
 }
@@ -54,13 +53,6 @@ pub fn after_fork_in_child() {
     use python::{COLLECTION, POOLS, YOUNG_COLLECTION};
     for request in [&COLLECTION, &YOUNG_COLLECTION, &POOLS, &sites::CHECK] {
         request.finish();
-    }
-}
-
-/// A main thread that ended by a raw system call has run no destructor that ends the governor.
-fn exit_if_alone() {
-    if procfs::has_only_this_thread_left() {
-        helper::exit_process();
     }
 }
 
@@ -130,7 +122,7 @@ impl Governor {
     fn tick(&mut self, woken: Woken) -> Duration {
         #[cfg(feature = "defect")]
         panic::provoke::in_governor();
-        exit_if_alone();
+        helper::exit_if_alone();
         // Another process may have set a limit.
         choose::follow_limits();
         let now = Instant::now();

@@ -10,6 +10,7 @@ use std::time::Duration;
 use crate::garbage::{self, Depth, Party, Run};
 use crate::python::{text, Attached, Function, MainThreadRequest, Ran};
 use flarena_sys::{config, time};
+use rustix::time::ClockId;
 
 /// The Python package collects at stages under the same condition.
 const COLLECT: Function = Function {
@@ -72,7 +73,7 @@ fn collect(python: &Attached, depth: Depth) -> Ran {
 /// Python's own collector.
 fn release_pools(python: &Attached) -> Ran {
     let has_pools = python.has_imported(&[c"pyarrow", c"torch"]);
-    let is_useful = has_pools && POOLS_EXPIRE_MS.load(Relaxed) > now_ms();
+    let is_useful = has_pools && POOLS_EXPIRE_US.load(Relaxed) > time::now_us(ClockId::Monotonic);
     let ran = if is_useful {
         python.run(&RELEASE, 0)
     } else {
@@ -83,7 +84,7 @@ fn release_pools(python: &Attached) -> Ran {
 }
 
 /// The time after which a release of the pools is no longer useful.
-static POOLS_EXPIRE_MS: AtomicU64 = AtomicU64::new(0);
+static POOLS_EXPIRE_US: AtomicU64 = AtomicU64::new(0);
 
 /// Requests a release of the pools, unless it comes later than `useful_for` or `FLARENA_POOLS` is
 /// off.
@@ -91,10 +92,7 @@ pub fn ask_for_pools(useful_for: Duration) -> bool {
     if !config::settings().pools || POOLS.is_pending() {
         return false;
     }
-    POOLS_EXPIRE_MS.store(now_ms() + useful_for.as_millis() as u64, Relaxed);
+    let expire = time::now(ClockId::Monotonic) + useful_for;
+    POOLS_EXPIRE_US.store(expire.as_micros() as u64, Relaxed);
     POOLS.ask()
-}
-
-fn now_ms() -> u64 {
-    time::now(rustix::time::ClockId::Monotonic).as_millis() as u64
 }

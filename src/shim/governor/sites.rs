@@ -73,11 +73,7 @@ fn try_start() -> Result<(), &'static str> {
     if !CHECK.ask() {
         return Err("its Python accepts no call at the moment: try again");
     }
-    if CHECK.wait(TIMEOUT) {
-        Ok(())
-    } else {
-        Err(NOT_RUN)
-    }
+    CHECK.wait(TIMEOUT).then_some(()).ok_or(NOT_RUN)
 }
 
 /// The pending call of `CHECK`.
