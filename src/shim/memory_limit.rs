@@ -57,12 +57,6 @@ struct State {
     next_release_at: Duration,
 }
 
-impl State {
-    fn is_paused(&self, now: Duration, charged_bytes: u64) -> bool {
-        now < self.next_release_at || now < self.next_measurement_at && charged_bytes < LARGE_BYTES
-    }
-}
-
 /// The limits that apply. The soft limit is for this process, the other for its group.
 #[derive(Clone, Copy)]
 pub struct Watched {
@@ -230,7 +224,8 @@ fn release_near_limit(charged_bytes: u64) {
         return;
     };
     let begin = time::now(ClockId::Monotonic);
-    if state.is_paused(begin, charged_bytes) {
+    let is_small = charged_bytes < LARGE_BYTES;
+    if begin < state.next_release_at || begin < state.next_measurement_at && is_small {
         return headroom::defer(LEAST_ALLOWED_BYTES);
     }
     state.watched.read_group_if_unread();

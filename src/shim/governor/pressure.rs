@@ -39,7 +39,7 @@ pub struct Pressure {
     /// `None` if it is off or not permitted, and without an own descriptor table.
     pub trigger: Option<OwnedFd>,
     backoff: Backoff<Duration>,
-    reclaimed_at: Option<Instant>,
+    next_reclaim_at: Option<Instant>,
 }
 
 /// The result of one check.
@@ -63,7 +63,7 @@ impl Pressure {
         Pressure {
             trigger,
             backoff: backoff.starting_at(Duration::ZERO),
-            reclaimed_at: None,
+            next_reclaim_at: None,
         }
     }
 
@@ -76,12 +76,12 @@ impl Pressure {
 
     /// Records the reclaim that [`Pressure::check`] advised.
     pub fn reclaimed(&mut self, now: Instant, released_bytes: u64) {
-        self.reclaimed_at = Some(now);
         if released_bytes >= WORTHWHILE_BYTES {
             self.backoff.set_shortest();
         } else {
             self.backoff.lengthen();
         }
+        self.next_reclaim_at = Some(now + self.backoff.value());
     }
 
     fn judge(&self, now: Instant, stalled: bool, measured: Measured) -> Level {
@@ -90,9 +90,7 @@ impl Pressure {
             Ok(None) => (false, NEVER),
             Err(Unread) => (false, FAR_INTERVAL),
         };
-        let may_reclaim = self
-            .reclaimed_at
-            .is_none_or(|then| now.duration_since(then) >= self.backoff.value());
+        let may_reclaim = self.next_reclaim_at.is_none_or(|at| now >= at);
         Level {
             near_limit,
             reclaim: (near_limit || stalled) && may_reclaim,
