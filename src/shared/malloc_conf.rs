@@ -164,7 +164,7 @@ pub fn pairs<'a>(
     mut report: impl FnMut(&'a [u8], Fault),
 ) -> impl Iterator<Item = Pair<'a>> {
     conf.split(|&b| b == b',').filter_map(move |text| {
-        let text = parse::trimmed(text);
+        let text = text.trim_ascii();
         if text.is_empty() {
             return None;
         }
@@ -234,49 +234,35 @@ pub fn merge<'a>(
     out: &mut [u8],
     mut report: impl FnMut(&'a [u8], Fault),
 ) -> usize {
-    let mut writer = Writer { out, len: 0 };
+    let mut len = 0;
+    // Appends `key:value`. False, with nothing written, if it does not fit.
+    let mut push = |key: &[u8], value: &[u8]| {
+        let comma: &[u8] = if len == 0 { b"" } else { b"," };
+        let parts = [comma, key, b":", value];
+        let needed: usize = parts.iter().map(|part| part.len()).sum();
+        let fits = len + needed < out.len();
+        for part in parts.iter().filter(|_| fits) {
+            out[len..len + part.len()].copy_from_slice(part);
+            len += part.len();
+        }
+        fits
+    };
     for (key, value) in defaults {
         if !pairs(user, |_, _| ()).any(|pair| pair.key == key) {
-            writer.push(key, value);
+            push(key, value);
         }
     }
     let overflow = pairs(user, &mut report)
         .filter(|pair| pair.key != DEFERRED.as_bytes())
-        .find(|pair| !writer.push(pair.key, pair.value));
+        .find(|pair| !push(pair.key, pair.value));
     if let Some(pair) = overflow {
         let rest = pair.key.as_ptr() as usize - user.as_ptr() as usize;
         report(&user[rest..], Fault::TooLong);
     }
-    writer.finish()
-}
-
-struct Writer<'o> {
-    out: &'o mut [u8],
-    len: usize,
-}
-
-impl Writer<'_> {
-    /// Appends `key:value`. False, with nothing written, if it does not fit.
-    fn push(&mut self, key: &[u8], value: &[u8]) -> bool {
-        let comma: &[u8] = if self.len == 0 { b"" } else { b"," };
-        let parts = [comma, key, b":", value];
-        let needed: usize = parts.iter().map(|part| part.len()).sum();
-        if self.len + needed >= self.out.len() {
-            return false;
-        }
-        for part in parts {
-            self.out[self.len..self.len + part.len()].copy_from_slice(part);
-            self.len += part.len();
-        }
-        true
+    if let Some(end) = out.get_mut(len) {
+        *end = 0;
     }
-
-    fn finish(self) -> usize {
-        if let Some(end) = self.out.get_mut(self.len) {
-            *end = 0;
-        }
-        self.len
-    }
+    len
 }
 
 #[cfg(test)]

@@ -77,10 +77,32 @@ pub const fn is_one_of(text: &[u8], words: &[&str]) -> bool {
     false
 }
 
-/// `text` without surrounding white space.
-pub fn trimmed(text: &[u8]) -> &[u8] {
-    text.trim_ascii()
+/// Defines an enum whose values are words: the text form of each, and a parser for any case.
+macro_rules! words {
+    ($(#[$attribute:meta])* pub enum $name:ident {
+        $($(#[$doc:meta])* $value:ident $word:literal)*
+    }) => {
+        $(#[$attribute])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum $name { $($(#[$doc])* $value),* }
+
+        impl $name {
+            pub const ALL: &[$name] = &[$($name::$value),*];
+
+            pub const fn name(self) -> &'static str {
+                match self { $($name::$value => $word),* }
+            }
+
+            pub const fn parse(text: &[u8]) -> Option<$name> {
+                $(if $crate::parse::is_one_of(text, &[$word]) {
+                    return Some($name::$value);
+                })*
+                None
+            }
+        }
+    };
 }
+pub(crate) use words;
 
 #[cfg(test)]
 mod tests {

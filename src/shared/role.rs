@@ -4,27 +4,13 @@
 //! Command lines can contain tokens. Only the name of the module, of the site and the job's id leave this module.
 
 use crate::defaults;
+use crate::parse::words;
 
-/// The side of a federation that a process belongs to. It selects the arena default.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
-    Client,
-    Server,
-}
-
-impl Role {
-    pub fn name(self) -> &'static str {
-        match self {
-            Role::Client => "client",
-            Role::Server => "server",
-        }
-    }
-
-    /// Parses a name in any case.
-    pub fn parse(text: &[u8]) -> Option<Role> {
-        [Role::Client, Role::Server]
-            .into_iter()
-            .find(|role| text.eq_ignore_ascii_case(role.name().as_bytes()))
+words! {
+    /// The side of a federation that a process belongs to. It selects the arena default.
+    pub enum Role {
+        Client "client"
+        Server "server"
     }
 }
 
@@ -37,49 +23,21 @@ pub fn arenas(role: Option<Role>) -> u32 {
     }
 }
 
-/// A process of an NVFlare deployment, named as NVFlare names it in its own markers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Proc {
-    ServerParent,
-    ServerJob,
-    ClientParent,
-    ClientJob,
-    Trainer,
-    /// A process of a trainer that computes for it, such as one of PyTorch's DataLoader.
-    TrainerWorker,
-    Simulator,
+words! {
+    /// A process of an NVFlare deployment. Its name in markers is NVFlare's own abbreviation.
+    pub enum Proc {
+        ServerParent "SP"
+        ServerJob "SJ"
+        ClientParent "CP"
+        ClientJob "CJ"
+        Trainer "TR"
+        /// A process of a trainer that computes for it, such as one of PyTorch's DataLoader.
+        TrainerWorker "TR worker"
+        Simulator "SIM"
+    }
 }
 
 impl Proc {
-    const ALL: [Proc; 7] = [
-        Proc::ServerParent,
-        Proc::ServerJob,
-        Proc::ClientParent,
-        Proc::ClientJob,
-        Proc::Trainer,
-        Proc::TrainerWorker,
-        Proc::Simulator,
-    ];
-
-    /// The process with this abbreviation.
-    pub fn parse(name: &[u8]) -> Option<Proc> {
-        let mut all = Proc::ALL.into_iter();
-        all.find(|proc| proc.name().as_bytes() == name)
-    }
-
-    /// The abbreviation in markers.
-    pub fn name(self) -> &'static str {
-        match self {
-            Proc::ServerParent => "SP",
-            Proc::ServerJob => "SJ",
-            Proc::ClientParent => "CP",
-            Proc::ClientJob => "CJ",
-            Proc::Trainer => "TR",
-            Proc::TrainerWorker => "TR worker",
-            Proc::Simulator => "SIM",
-        }
-    }
-
     /// The simulator runs the server and, in threads, the clients.
     pub fn role(self) -> Role {
         match self {
@@ -365,7 +323,7 @@ mod tests {
     #[test]
     fn docs_markers_md_lists_every_process() {
         let page = include_str!("../../docs/markers.md");
-        for proc in MODULES.map(|(_, proc)| proc).into_iter().chain(Proc::ALL) {
+        for proc in Proc::ALL {
             assert!(
                 page.contains(&format!("\n| `{}` | ", proc.name())),
                 "{proc:?}"

@@ -411,33 +411,13 @@ pub enum Fault {
 }
 
 impl Problem<'_> {
-    /// The problem as one sentence. `shown` is the value, made safe for the reader's terminal.
-    pub fn sentence<V: Display>(&self, shown: V) -> Sentence<V> {
-        Sentence {
-            row: setting(self.key),
-            fault: self.fault,
-            used: self.used,
-            shown,
-        }
-    }
-}
-
-/// See [`Problem::sentence`]. Formatting does not allocate.
-pub struct Sentence<V> {
-    row: &'static Setting,
-    fault: Fault,
-    used: &'static str,
-    shown: V,
-}
-
-impl<V: Display> Display for Sentence<V> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (name, accepts) = (self.row.name, self.row.accepts);
-        let (shown, used) = (&self.shown, self.used);
-        match self.fault {
+    /// The problem as one sentence. `shown` is the value, made safe for the reader's terminal. Formatting does not allocate.
+    pub fn sentence(&self, shown: impl Display) -> impl Display {
+        let (Setting { name, accepts, .. }, used) = (setting(self.key), self.used);
+        fmt::from_fn(move |f| match self.fault {
             Fault::NotAccepted => write!(f, "{name}={shown} is not {accepts}; using {used}"),
             Fault::Removed => write!(f, "{name}={shown} was removed; {used} is used"),
-        }
+        })
     }
 }
 
@@ -450,10 +430,10 @@ pub fn read<'a>(
 ) -> Settings {
     let mut settings = Settings::DEFAULT;
     for row in TABLE {
-        let Some(value) = get(row.key).filter(|value| !parse::trimmed(value).is_empty()) else {
+        let Some(value) = get(row.key).filter(|value| !value.trim_ascii().is_empty()) else {
             continue;
         };
-        let (key, text) = (row.key, parse::trimmed(value));
+        let (key, text) = (row.key, value.trim_ascii());
         if settings.set(key, text) {
             continue;
         }

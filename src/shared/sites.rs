@@ -154,8 +154,8 @@ impl Frame {
 impl Stack {
     /// Whether both stacks have the same text. Two instructions of one line are two sites.
     pub fn has_same_text(&self, other: &Stack) -> bool {
-        let text = |stack: &Stack| (stack.thread.clone(), stack.library.clone());
-        self.frames == other.frames && text(self) == text(other)
+        (&self.frames, &self.thread, &self.library)
+            == (&other.frames, &other.thread, &other.library)
     }
 
     /// The frames from the first one of the user's code to the outermost.

@@ -1,85 +1,31 @@
 //! The types of the settings' values, with their parsers and their text forms. Numbers, sizes and
 //! booleans are in [`crate::parse`].
 
+use crate::parse::words;
 use crate::{defaults, parse};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Allocator {
-    Glibc,
-    Jemalloc,
-}
-
-impl Allocator {
-    pub fn name(self) -> &'static str {
-        match self {
-            Allocator::Glibc => "glibc",
-            Allocator::Jemalloc => "jemalloc",
-        }
-    }
-
-    pub fn parse(text: &[u8]) -> Option<Allocator> {
-        [Allocator::Glibc, Allocator::Jemalloc]
-            .into_iter()
-            .find(|allocator| text.eq_ignore_ascii_case(allocator.name().as_bytes()))
+words! {
+    pub enum Allocator {
+        Glibc "glibc"
+        Jemalloc "jemalloc"
     }
 }
 
-/// The answer to a large allocation that cannot fit below the memory limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AtLimit {
-    Off,
-    Warn,
-    Fail,
-}
-
-impl AtLimit {
-    pub fn name(self) -> &'static str {
-        match self {
-            AtLimit::Off => "off",
-            AtLimit::Warn => "warn",
-            AtLimit::Fail => "fail",
-        }
-    }
-
-    pub const fn parse(text: &[u8]) -> Option<AtLimit> {
-        if parse::is_one_of(text, &["warn"]) {
-            Some(AtLimit::Warn)
-        } else if parse::is_one_of(text, &["fail"]) {
-            Some(AtLimit::Fail)
-        } else if parse::is_one_of(text, &["off"]) {
-            Some(AtLimit::Off)
-        } else {
-            None
-        }
+words! {
+    /// The answer to a large allocation that cannot fit below the memory limit.
+    pub enum AtLimit {
+        Off "off"
+        Warn "warn"
+        Fail "fail"
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum LogLevel {
-    Off,
-    Warn,
-    Info,
-}
-
-impl LogLevel {
-    pub fn name(self) -> &'static str {
-        match self {
-            LogLevel::Off => "off",
-            LogLevel::Warn => "warn",
-            LogLevel::Info => "info",
-        }
-    }
-
-    pub const fn parse(text: &[u8]) -> Option<LogLevel> {
-        if parse::is_one_of(text, &["off"]) {
-            Some(LogLevel::Off)
-        } else if parse::is_one_of(text, &["warn"]) {
-            Some(LogLevel::Warn)
-        } else if parse::is_one_of(text, &["info"]) {
-            Some(LogLevel::Info)
-        } else {
-            None
-        }
+words! {
+    #[derive(PartialOrd, Ord)]
+    pub enum LogLevel {
+        Off "off"
+        Warn "warn"
+        Info "info"
     }
 }
 
@@ -108,15 +54,9 @@ pub fn auto_off(value: bool) -> &'static str {
     }
 }
 
-pub fn arena_count(text: &[u8]) -> Option<u32> {
-    parse::number(text)
-        .and_then(|n| u32::try_from(n).ok())
-        .filter(|n| (1..=65_536).contains(n))
-}
-
-const fn number_up_to(highest: u32, text: &[u8]) -> Option<u32> {
+const fn number_between(lowest: u32, highest: u32, text: &[u8]) -> Option<u32> {
     match parse::number(text) {
-        Some(n) if n <= highest as u64 => Some(n as u32),
+        Some(n) if lowest as u64 <= n && n <= highest as u64 => Some(n as u32),
         _ => None,
     }
 }
@@ -128,12 +68,16 @@ const fn size_between(lowest: u64, highest: u64, text: &[u8]) -> Option<u64> {
     }
 }
 
+pub const fn arena_count(text: &[u8]) -> Option<u32> {
+    number_between(1, 65_536, text)
+}
+
 pub const fn rounds(text: &[u8]) -> Option<u32> {
-    number_up_to(u32::MAX, text)
+    number_between(0, u32::MAX, text)
 }
 
 pub const fn decay_ms(text: &[u8]) -> Option<u32> {
-    number_up_to(defaults::DECAY_MS_HIGHEST, text)
+    number_between(0, defaults::DECAY_MS_HIGHEST, text)
 }
 
 pub const fn recycle_min_bytes(text: &[u8]) -> Option<u64> {
@@ -173,6 +117,6 @@ pub fn size(bytes: u64) -> String {
     }
 }
 
-pub fn limit_bytes(text: &[u8]) -> Option<u64> {
-    parse::size_bytes(text).filter(|&n| n > 0)
+pub const fn limit_bytes(text: &[u8]) -> Option<u64> {
+    size_between(1, u64::MAX, text)
 }

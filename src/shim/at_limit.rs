@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use flarena_shared::settings::AtLimit;
 use flarena_sys::errno::SavedErrno;
-use flarena_sys::{config, headroom, owner, seccomp, time};
+use flarena_sys::{config, headroom, owner, time};
 use rustix::time::ClockId;
 
 use crate::memory_limit::{self, Distance};
@@ -58,11 +58,7 @@ fn lacks_room(bytes: u64) -> bool {
     let is_due = now.as_millis() as u64 >= NEXT_REPORT_AT.load(Relaxed);
     let fails = at_limit == AtLimit::Fail;
     let asks = fails || at_limit == AtLimit::Warn && is_due;
-    if !asks
-        || !owner::owns_malloc()
-        || !seccomp::allows_common_calls()
-        || seccomp::is_vfork_child()
-    {
+    if !asks || !owner::may_act() {
         return false;
     }
     let _errno = SavedErrno::save();

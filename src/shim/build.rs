@@ -1,5 +1,19 @@
 //! Link options of libflarena.so, and a check of the embedded jemalloc's version.
 
+/// Functions that this library calls under another name. backends/jemalloc/tls.rs has the first one, and libc_calls.rs there
+/// those that jemalloc calls.
+const REPLACED: &str = "
+    __tls_get_addr
+    secure_getenv readlink mmap munmap mprotect madvise clock_gettime gettimeofday sysconf sched_getaffinity
+    dlsym dladdr _dl_find_object pthread_atfork
+    pthread_mutex_init pthread_mutex_lock pthread_mutex_trylock pthread_mutex_unlock
+    pthread_mutexattr_init pthread_mutexattr_settype pthread_mutexattr_destroy
+    pthread_cond_init pthread_cond_signal pthread_cond_wait pthread_cond_timedwait
+    pthread_key_create pthread_setspecific pthread_join pthread_sigmask pthread_setname_np
+    sigfillset sched_getcpu sched_setaffinity sched_yield getpid sbrk syscall
+    _rjem_je_pages_boot _rjem_je_arena_choose_hard
+";
+
 fn main() {
     check_jemalloc();
     // .dynsym must not share a page with code, because symbols.rs writes to it once, at load. The linker
@@ -11,55 +25,16 @@ fn main() {
     }
     for option in [
         // The program has blocks of this library until it ends.
-        "-Wl,-z,nodelete",
-        "-Wl,-soname,libflarena.so",
+        "-z,nodelete",
+        "-soname,libflarena.so",
         // The library's malloc and free must be a pair. If another allocator came first in LD_PRELOAD,
         // the linker could bind one of them to that allocator.
-        "-Wl,-Bsymbolic",
-        // backends/jemalloc/tls.rs
-        "-Wl,--wrap=__tls_get_addr",
-        // Functions that jemalloc calls; backends/jemalloc/libc_calls.rs has the replacements.
-        "-Wl,--wrap=secure_getenv",
-        "-Wl,--wrap=readlink",
-        "-Wl,--wrap=pthread_atfork",
-        "-Wl,--wrap=mmap",
-        "-Wl,--wrap=munmap",
-        "-Wl,--wrap=mprotect",
-        "-Wl,--wrap=madvise",
-        "-Wl,--wrap=clock_gettime",
-        "-Wl,--wrap=gettimeofday",
-        "-Wl,--wrap=sysconf",
-        "-Wl,--wrap=sched_getaffinity",
-        "-Wl,--wrap=dlsym",
-        "-Wl,--wrap=dladdr",
-        "-Wl,--wrap=_dl_find_object",
-        "-Wl,--wrap=pthread_mutex_init",
-        "-Wl,--wrap=pthread_mutex_lock",
-        "-Wl,--wrap=pthread_mutex_trylock",
-        "-Wl,--wrap=pthread_mutex_unlock",
-        "-Wl,--wrap=pthread_mutexattr_init",
-        "-Wl,--wrap=pthread_mutexattr_settype",
-        "-Wl,--wrap=pthread_mutexattr_destroy",
-        "-Wl,--wrap=pthread_cond_init",
-        "-Wl,--wrap=pthread_cond_signal",
-        "-Wl,--wrap=pthread_cond_wait",
-        "-Wl,--wrap=pthread_cond_timedwait",
-        "-Wl,--wrap=pthread_key_create",
-        "-Wl,--wrap=pthread_setspecific",
-        "-Wl,--wrap=pthread_join",
-        "-Wl,--wrap=pthread_sigmask",
-        "-Wl,--wrap=pthread_setname_np",
-        "-Wl,--wrap=sigfillset",
-        "-Wl,--wrap=sched_getcpu",
-        "-Wl,--wrap=sched_setaffinity",
-        "-Wl,--wrap=sched_yield",
-        "-Wl,--wrap=getpid",
-        "-Wl,--wrap=sbrk",
-        "-Wl,--wrap=syscall",
-        "-Wl,--wrap=_rjem_je_pages_boot",
-        "-Wl,--wrap=_rjem_je_arena_choose_hard",
+        "-Bsymbolic",
     ] {
-        println!("cargo:rustc-cdylib-link-arg={option}");
+        println!("cargo:rustc-cdylib-link-arg=-Wl,{option}");
+    }
+    for function in REPLACED.split_whitespace() {
+        println!("cargo:rustc-cdylib-link-arg=-Wl,--wrap={function}");
     }
     println!("cargo:rerun-if-changed=build.rs");
 }

@@ -8,8 +8,8 @@
 //! process without a governor, calls of the program purge the recycler's old pages.
 
 use flarena_sys::errno;
-use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicU8, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicU8, Ordering::Relaxed};
+use std::sync::OnceLock;
 
 use flarena_shared::defaults::{GOVERNOR_START_BYTES, GOVERNOR_START_CACHED_BYTES};
 
@@ -34,22 +34,14 @@ const ENDING: u8 = 3;
 static STATE: AtomicU8 = AtomicU8::new(ABSENT);
 /// Allocations and frees of large blocks in a process without a governor.
 static LARGE_CALLS: AtomicU32 = AtomicU32::new(0);
-/// The thread's main function; null until `configure`.
-static BODY: AtomicPtr<()> = AtomicPtr::new(ptr::null_mut());
+/// The thread's main function. Set once, by the constructor.
+static BODY: OnceLock<Body> = OnceLock::new();
 
-/// Counters of the governor in this process.
-pub struct Counters {
-    pub ticks: AtomicU64,
-    pub near_limit: AtomicBool,
-    /// Stalls that the kernel reported (PSI).
-    pub pressure_events: AtomicU64,
-}
-
-pub static COUNTERS: Counters = Counters {
-    ticks: AtomicU64::new(0),
-    near_limit: AtomicBool::new(false),
-    pressure_events: AtomicU64::new(0),
-};
+// Counters of the governor in this process.
+pub static TICKS: AtomicU64 = AtomicU64::new(0);
+pub static NEAR_LIMIT: AtomicBool = AtomicBool::new(false);
+/// Stalls that the kernel reported (PSI).
+pub static PRESSURE_EVENTS: AtomicU64 = AtomicU64::new(0);
 
 /// A call of the library that checks whether the process needs a governor.
 #[derive(Clone, Copy)]
@@ -66,7 +58,7 @@ pub enum StartTrigger {
 
 /// Sets the thread's main function. Called once, by the constructor.
 pub fn configure(body: Body) {
-    BODY.store(body as *mut (), Relaxed);
+    let _ = BODY.set(body);
     spawn::configure();
 }
 
@@ -197,9 +189,9 @@ pub fn give_up() {
 /// The child of a fork has no governor. It starts its own once it holds enough memory.
 pub fn after_fork_in_child() {
     LARGE_CALLS.store(0, Relaxed);
-    COUNTERS.ticks.store(0, Relaxed);
-    COUNTERS.near_limit.store(false, Relaxed);
-    COUNTERS.pressure_events.store(0, Relaxed);
+    TICKS.store(0, Relaxed);
+    NEAR_LIMIT.store(false, Relaxed);
+    PRESSURE_EVENTS.store(0, Relaxed);
     attention::accept();
     // The child inherits a seccomp filter, which may punish getpid.
     if seccomp::allows_common_calls() {
@@ -276,14 +268,12 @@ fn start() {
     if !config::settings().governor {
         enter(REFUSED);
         run_without_governor();
-    } else if !has_memory_for_thread() {
-        // Not if the program has restricted itself meanwhile.
-        let _ = STATE.fetch_update(Relaxed, Relaxed, |state| {
-            (state != REFUSED).then_some(ABSENT)
-        });
-        attention::set(attention::GOVERNOR);
+    } else if choose::is_jemalloc() && !jemalloc::make_spare_arena() {
+        // jemalloc crashes in a new thread if it cannot allocate an arena, so a later call tries again. Not if the program
+        // has restricted itself meanwhile.
+        let _ = exchange(STARTED, ABSENT) || exchange(ENDING, ABSENT);
         recycler::set_governor(Governor::Unavailable);
-    } else if create_governor() {
+    } else if BODY.get().is_some_and(|body| spawn::create(*body)) {
         // Counted only once it exists: a fork must never take a thread of the program for the
         // governor.
         helper::set_exists(true);
@@ -298,28 +288,17 @@ fn start() {
     errno::set(errno);
 }
 
-/// The recycler caches little from now on. It gets the memory limit here, as no governor will set
-/// it.
-fn run_without_governor() {
-    let settings = config::settings();
-    recycler::set_governor(Governor::Unavailable);
-    if settings.memory_limit_bytes.is_none() {
+/// Tells the recycler whether there is a governor, and the limit of the control group. A process that holds little memory
+/// never reads that limit.
+pub fn tell_recycler(governor: Governor) {
+    recycler::set_governor(governor);
+    if config::settings().memory_limit_bytes.is_none() {
         recycler::set_memory_limit(cgroup::memory().0.limit_bytes);
     }
-    memory_limit::watch(settings.memory_limit_bytes, settings.pressure);
 }
 
-/// jemalloc crashes in a new thread if it cannot allocate an arena. False means: try again later.
-fn has_memory_for_thread() -> bool {
-    !choose::is_jemalloc() || jemalloc::make_spare_arena()
-}
-
-fn create_governor() -> bool {
-    let body = BODY.load(Relaxed);
-    if body.is_null() {
-        return false;
-    }
-    // SAFETY: `BODY` is null or the Body that `configure` stored.
-    let body: Body = unsafe { std::mem::transmute(body) };
-    spawn::create(body)
+/// The recycler caches little from now on.
+fn run_without_governor() {
+    tell_recycler(Governor::Unavailable);
+    let _ = memory_limit::watch(config::settings());
 }

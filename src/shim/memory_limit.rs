@@ -13,13 +13,14 @@ use rustix::time::ClockId;
 use crate::backends::choose::{self, dispatch};
 use crate::backends::jemalloc;
 use flarena_recycler as recycler;
+use flarena_shared::settings::Settings;
 use flarena_sys::errno::SavedErrno;
 use flarena_sys::proc::cgroup::{self, LimitedGroup, Unread};
 use flarena_sys::proc::procfs;
 use flarena_sys::sync::lock::Lock;
-use flarena_sys::{headroom, owner, seccomp, time};
+use flarena_sys::{headroom, owner, time};
 
-/// A release that returned less did not help: the memory is live.
+/// A release that returned less was not worth its locks: the memory is live.
 pub const WORTHWHILE_BYTES: u64 = 4 << 20;
 /// Pauses after a measurement and after a release by an allocating thread, as a multiple of the time that it took.
 const PAUSE_AFTER_MEASUREMENT: u32 = 20;
@@ -56,21 +57,6 @@ struct State {
     next_release_at: Duration,
 }
 
-impl State {
-    fn is_paused(&self, now: Duration, charged_bytes: u64) -> bool {
-        now < self.next_release_at || now < self.next_measurement_at && charged_bytes < LARGE_BYTES
-    }
-}
-
-/// The allowance of large allocations until the next measurement.
-fn allowance(watched: &Watched, measured: Option<Distance>) -> Option<u64> {
-    match measured {
-        Some(distance) => Some(distance.allowed_bytes()),
-        // The measurement failed, for example for lack of descriptors, so the next one is due soon.
-        None => watched.may_have_limit().then_some(LEAST_ALLOWED_BYTES),
-    }
-}
-
 /// The limits that apply. The soft limit is for this process, the other for its group.
 #[derive(Clone, Copy)]
 pub struct Watched {
@@ -89,27 +75,37 @@ impl Watched {
 
     /// Measures the distance to the nearer limit.
     fn distance(&self) -> Option<Distance> {
-        self.distance_with(self.limited_group().and_then(LimitedGroup::used_bytes))
-    }
-
-    /// The distance to the nearer limit. The caller has measured the usage of the group.
-    fn distance_with(&self, group_bytes: Option<u64>) -> Option<Distance> {
-        let soft = self.soft_limit_bytes.and_then(|limit_bytes| {
-            let used_bytes = procfs::resident_bytes()?;
-            Some(Distance {
-                used_bytes,
-                limit_bytes,
-            })
-        });
-        let group = self.limited_group().zip(group_bytes);
-        let group = group.map(|(group, used_bytes)| Distance {
-            used_bytes,
-            limit_bytes: group.limit_bytes,
-        });
+        let soft = self
+            .soft_limit_bytes
+            .and_then(|limit_bytes| Some((limit_bytes, procfs::resident_bytes()?)));
+        let group = self
+            .limited_group()
+            .and_then(|group| Some((group.limit_bytes, group.used_bytes()?)));
         [soft, group]
             .into_iter()
             .flatten()
-            .min_by_key(|distance| distance.left_bytes())
+            .map(|(limit_bytes, used_bytes)| Distance {
+                used_bytes,
+                limit_bytes,
+            })
+            .min_by_key(Distance::left_bytes)
+    }
+
+    /// The allowance of large allocations until the next measurement.
+    fn allowance(&self, measured: Option<Distance>) -> Option<u64> {
+        match measured {
+            Some(distance) => Some(distance.allowed_bytes()),
+            // The measurement failed, for example for lack of descriptors, so the next one is due soon.
+            None => self.may_have_limit().then_some(LEAST_ALLOWED_BYTES),
+        }
+    }
+
+    /// Not inlined, as a thread that allocates may have a small stack.
+    #[inline(never)]
+    fn read_group_if_unread(&mut self) {
+        if self.group.is_err() {
+            self.group = cgroup::nearest_limit();
+        }
     }
 }
 
@@ -153,57 +149,27 @@ impl Distance {
     }
 }
 
-/// The result of a measurement.
-#[derive(Debug, Clone, Copy)]
-pub enum Measured {
-    /// The distance to the nearest limit.
-    Distance(Distance),
-    NoLimit,
-    /// There may be a limit, but a file could not be read.
-    Failed,
-}
+/// The distance to the nearest limit; `None` without a limit. An error if there may be one, but a file could not be read.
+pub type Measured = Result<Option<Distance>, Unread>;
 
 /// Reads the limits again, and renews the allowance. Called by the governor, and once where there is none.
 #[inline(never)]
-pub fn watch(soft_limit_bytes: Option<u64>, watches_group: bool) -> Measured {
-    let (group, group_bytes) = if watches_group {
-        read_group()
-    } else {
-        (Ok(None), None)
-    };
+pub fn watch(settings: &Settings) -> Measured {
+    let watches_group = settings.pressure.then(cgroup::nearest_limit);
     let watched = Watched {
-        soft_limit_bytes,
-        group,
+        soft_limit_bytes: settings.memory_limit_bytes,
+        group: watches_group.unwrap_or(Ok(None)),
     };
-    let distance = watched.distance_with(group_bytes);
+    let distance = watched.distance();
     // An allocating thread that holds the lock sets the allowance itself.
     if let Some(mut state) = STATE.try_lock() {
         state.watched = watched;
-        headroom::set(allowance(&watched, distance));
+        headroom::set(watched.allowance(distance));
     }
     match distance {
-        Some(distance) => Measured::Distance(distance),
-        None if watched.may_have_limit() => Measured::Failed,
-        None => Measured::NoLimit,
+        None if watched.may_have_limit() => Err(Unread),
+        distance => Ok(distance),
     }
-}
-
-/// The group with the nearest limit, and its usage.
-fn read_group() -> (Result<Option<LimitedGroup>, Unread>, Option<u64>) {
-    match cgroup::nearest_limit() {
-        Ok(nearest) => {
-            let (group, used_bytes) = nearest.unzip();
-            (Ok(group), used_bytes.flatten())
-        }
-        Err(unread) => (Err(unread), None),
-    }
-}
-
-/// Not inlined, as a thread that allocates may have a small stack.
-#[cold]
-#[inline(never)]
-fn read_group_again(watched: &mut Watched) {
-    watched.group = read_group().0;
 }
 
 /// Counts a block of the backend that the program is about to touch.
@@ -225,9 +191,7 @@ pub fn release_if_due() {
 /// also if another thread measures.
 pub fn shortage(bytes: u64) -> Option<Distance> {
     let mut state = STATE.try_lock()?;
-    if state.watched.group.is_err() {
-        read_group_again(&mut state.watched);
-    }
+    state.watched.read_group_if_unread();
     let group = state.watched.limited_group()?;
     let left_bytes = group.bytes_before_kill()?;
     if left_bytes >= bytes {
@@ -252,7 +216,7 @@ pub fn shortage(bytes: u64) -> Option<Distance> {
 #[cold]
 #[inline(never)]
 fn release_near_limit(charged_bytes: u64) {
-    if !owner::owns_malloc() || !seccomp::allows_common_calls() || seccomp::is_vfork_child() {
+    if !owner::may_act() {
         return;
     }
     let _errno = SavedErrno::save();
@@ -260,14 +224,13 @@ fn release_near_limit(charged_bytes: u64) {
         return;
     };
     let begin = time::now(ClockId::Monotonic);
-    if state.is_paused(begin, charged_bytes) {
+    let is_small = charged_bytes < LARGE_BYTES;
+    if begin < state.next_release_at || begin < state.next_measurement_at && is_small {
         return headroom::defer(LEAST_ALLOWED_BYTES);
     }
-    if state.watched.group.is_err() {
-        read_group_again(&mut state.watched);
-    }
+    state.watched.read_group_if_unread();
     let Some(before) = state.watched.distance() else {
-        return headroom::set(allowance(&state.watched, None));
+        return headroom::set(state.watched.allowance(None));
     };
     let (mut after, mut pause) = (before, PAUSE_AFTER_MEASUREMENT);
     let releases = before.is_crossed_by(charged_bytes);
@@ -302,7 +265,17 @@ fn release_all() {
     }
 }
 
-pub fn count(released_bytes: u64) {
+/// Runs a release, and also returns by how many bytes the resident size fell.
+pub fn counted<T>(release: impl FnOnce() -> T) -> (T, u64) {
+    let before = procfs::resident_bytes();
+    let result = release();
+    let bytes = before.zip(procfs::resident_bytes());
+    let bytes = bytes.map_or(0, |(before, after)| before.saturating_sub(after));
+    count(bytes);
+    (result, bytes)
+}
+
+fn count(released_bytes: u64) {
     RECLAIMS.fetch_add(1, Relaxed);
     RECLAIMED_BYTES.fetch_add(released_bytes, Relaxed);
 }
@@ -369,20 +342,26 @@ mod tests {
             soft_limit_bytes: None,
             group: Err(Unread),
         };
-        assert_eq!(allowance(&watched, None), Some(LEAST_ALLOWED_BYTES));
-        read_group_again(&mut watched);
+        assert_eq!(watched.allowance(None), Some(LEAST_ALLOWED_BYTES));
+        watched.read_group_if_unread();
         assert!(watched.group.is_ok());
         watched.group = Ok(None);
-        assert_eq!(allowance(&watched, None), None);
+        assert_eq!(watched.allowance(None), None);
     }
 
     #[test]
     fn the_resident_size_of_this_process_counts_for_the_soft_limit() {
         let limit_bytes = 1 << 40;
-        let Measured::Distance(distance) = watch(Some(limit_bytes), false) else {
+        let mut settings = Settings {
+            memory_limit_bytes: Some(limit_bytes),
+            pressure: false,
+            ..Settings::DEFAULT
+        };
+        let Ok(Some(distance)) = watch(&settings) else {
             panic!("a limit was set");
         };
-        assert!(matches!(watch(None, false), Measured::NoLimit));
+        settings.memory_limit_bytes = None;
+        assert!(matches!(watch(&settings), Ok(None)));
         assert_eq!(distance.limit_bytes, limit_bytes);
         assert!((MB..limit_bytes / 4).contains(&distance.used_bytes));
     }

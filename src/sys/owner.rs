@@ -3,6 +3,8 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
+use crate::seccomp;
+
 static OWNS_MALLOC: AtomicBool = AtomicBool::new(false);
 /// 0: glibc decides.
 static ARENA_MAX: AtomicU32 = AtomicU32::new(0);
@@ -10,6 +12,12 @@ static ARENA_MAX: AtomicU32 = AtomicU32::new(0);
 /// False if another allocator precedes this library, which then stays passive.
 pub fn owns_malloc() -> bool {
     OWNS_MALLOC.load(Relaxed)
+}
+
+/// True if a call of the malloc family may look at the process and release memory. Not in a program that may punish
+/// getpid, nor in a vfork child, which shares its parent's memory.
+pub fn may_act() -> bool {
+    owns_malloc() && seccomp::allows_common_calls() && !seccomp::is_vfork_child()
 }
 
 pub fn set_owns_malloc(owns: bool) {

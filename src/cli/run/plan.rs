@@ -6,10 +6,10 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use flarena_shared::defaults;
 use flarena_shared::pools::{self, Variable};
 use flarena_shared::role::{self, Role, Surroundings};
 use flarena_shared::settings::{self, Allocator, Fault, Key, LogLevel, Problem, Settings, TABLE};
-use flarena_shared::{defaults, parse};
 
 use crate::library::program::Program;
 use crate::library::sanitizer;
@@ -115,7 +115,7 @@ impl<'a> Plan<'a> {
         let (mut notes, mut replacements) = (Vec::new(), Vec::new());
         self.read_settings(|problem| {
             if problem.fault == Fault::Removed {
-                let value = String::from_utf8_lossy(parse::trimmed(problem.value));
+                let value = String::from_utf8_lossy(problem.value.trim_ascii());
                 notes.push(problem.sentence(value).to_string());
                 replacements.push((settings::setting(problem.key).name, problem.used));
             }

@@ -3,9 +3,8 @@
 //! With sites on, a large block of the backend is recorded when it is allocated, and a small one if the sampler hits it.
 //! The record is removed before the backend frees the block, because another thread may get its address from then on.
 
-use std::ffi::c_void;
-
-use crate::backends::choose::dispatch;
+use crate::abi::Ptr;
+use crate::backends::choose::{self, dispatch};
 use crate::memory_limit;
 use flarena_recycler as recycler;
 use flarena_sites::{self as sites, sampler, Forgotten};
@@ -15,7 +14,7 @@ pub const UNKNOWN_CALLER: usize = 0;
 
 /// # Safety
 /// The backend is chosen.
-pub unsafe fn malloc(size: usize, caller: usize) -> *mut c_void {
+pub unsafe fn malloc(size: usize, caller: usize) -> Ptr {
     memory_limit::charge(size);
     // SAFETY: a chosen backend takes any size.
     record_site(unsafe { dispatch!(malloc(size)) }, size, caller)
@@ -23,7 +22,7 @@ pub unsafe fn malloc(size: usize, caller: usize) -> *mut c_void {
 
 /// # Safety
 /// The backend is chosen.
-pub unsafe fn calloc(count: usize, size: usize, caller: usize) -> *mut c_void {
+pub unsafe fn calloc(count: usize, size: usize, caller: usize) -> Ptr {
     memory_limit::charge(count.saturating_mul(size));
     // SAFETY: a chosen backend checks the product.
     let block = unsafe { dispatch!(calloc(count, size)) };
@@ -32,7 +31,7 @@ pub unsafe fn calloc(count: usize, size: usize, caller: usize) -> *mut c_void {
 
 /// # Safety
 /// The backend is chosen; `align` is a power of two.
-pub unsafe fn memalign(align: usize, size: usize) -> *mut c_void {
+pub unsafe fn memalign(align: usize, size: usize) -> Ptr {
     memory_limit::charge(size);
     // SAFETY: the backend is chosen and the alignment a power of two, by this function's contract.
     let block = unsafe { dispatch!(memalign(align, size)) };
@@ -41,7 +40,7 @@ pub unsafe fn memalign(align: usize, size: usize) -> *mut c_void {
 
 /// # Safety
 /// `old` is a live block of the backend; `size` is not zero.
-pub unsafe fn realloc(old: *mut c_void, size: usize, caller: usize) -> *mut c_void {
+pub unsafe fn realloc(old: Ptr, size: usize, caller: usize) -> Ptr {
     memory_limit::charge(size);
     // SAFETY: by this function's contract.
     unsafe { realloc_uncharged(old, size, caller) }
@@ -49,11 +48,7 @@ pub unsafe fn realloc(old: *mut c_void, size: usize, caller: usize) -> *mut c_vo
 
 /// # Safety
 /// As `realloc`.
-unsafe extern "C" fn realloc_uncharged(
-    old: *mut c_void,
-    size: usize,
-    caller: usize,
-) -> *mut c_void {
+unsafe extern "C" fn realloc_uncharged(old: Ptr, size: usize, caller: usize) -> Ptr {
     // SAFETY: by this function's contract the block is live in the backend and the size is not zero.
     realloc_by(old, size, caller, || unsafe {
         dispatch!(realloc(old, size))
@@ -62,12 +57,7 @@ unsafe extern "C" fn realloc_uncharged(
 
 /// Resizes a block by `resize`, which returns it in its new size, or null and leaves it as it is. Records the result as
 /// a new block.
-pub fn realloc_by(
-    old: *mut c_void,
-    size: usize,
-    caller: usize,
-    resize: impl FnOnce() -> *mut c_void,
-) -> *mut c_void {
+pub fn realloc_by(old: Ptr, size: usize, caller: usize, resize: impl FnOnce() -> Ptr) -> Ptr {
     let forgotten = sites::forget_heap_block(old.cast());
     let new = resize();
     if new.is_null() {
@@ -81,7 +71,7 @@ pub fn realloc_by(
 ///
 /// # Safety
 /// The block is live in the backend.
-pub unsafe fn resize_in_place(block: *mut c_void, resize: impl FnOnce() -> usize) -> usize {
+pub unsafe fn resize_in_place(block: Ptr, resize: impl FnOnce() -> usize) -> usize {
     // SAFETY: by this function's contract the block is live in the backend.
     let old_bytes = unsafe { dispatch!(usable_size(block)) };
     let forgotten = sites::forget_heap_block(block.cast());
@@ -118,22 +108,32 @@ pass_caller! {
     ///
     /// # Safety
     /// As `realloc`.
-    pub fn realloc_small(old: *mut c_void, size: usize) -> *mut c_void = realloc_uncharged, "rdx", "x2";
+    pub fn realloc_small(old: Ptr, size: usize) -> Ptr = realloc_uncharged, "rdx", "x2";
 }
 
+/// Also the fast path's free while sites are on.
+///
 /// # Safety
 /// `block` is live in the backend.
-pub unsafe extern "C" fn free(block: *mut c_void) {
+pub unsafe extern "C" fn free(block: Ptr) {
     if sites::may_have_record(block.cast()) {
-        let _ = sites::forget_heap_block(block.cast());
+        // SAFETY: by this function's contract.
+        return unsafe { free_recorded(block) };
     }
     // SAFETY: the block is live in the backend by this function's contract.
-    unsafe { dispatch!(free(block)) }
+    unsafe { choose::BACKEND_FREE.get()(block) }
+}
+
+#[cold]
+unsafe extern "C" fn free_recorded(block: Ptr) {
+    let _ = sites::forget_heap_block(block.cast());
+    // SAFETY: by the contract of `free`.
+    unsafe { choose::BACKEND_FREE.get()(block) }
 }
 
 /// Records a block that the backend has just allocated, if sites are on.
 #[inline]
-pub fn record_site(block: *mut c_void, size: usize, caller: usize) -> *mut c_void {
+pub fn record_site(block: Ptr, size: usize, caller: usize) -> Ptr {
     if !sites::is_on() || block.is_null() {
         return block;
     }
@@ -146,7 +146,7 @@ pub fn record_site(block: *mut c_void, size: usize, caller: usize) -> *mut c_voi
 
 /// Records a small block if the sampler hit it.
 #[inline]
-pub fn note_if_hit(block: *mut c_void, bytes: usize, is_hit: bool, caller: usize) -> *mut c_void {
+pub fn note_if_hit(block: Ptr, bytes: usize, is_hit: bool, caller: usize) -> Ptr {
     if is_hit && !block.is_null() && sites::is_on() {
         sites::note_sample(block.cast(), bytes, caller);
     }

@@ -4,33 +4,28 @@
 //! A signal handler may call `_Fork`. The wait is bounded, also if the handler has interrupted the holder of a lock
 //! that the governor waits for.
 
-use std::ffi::{c_int, c_void};
+use std::ffi::c_int;
 
-use flarena_sys::loader::next::Next;
-use flarena_sys::loader::{objects, symbols};
-use flarena_sys::{errno, proc::sharing, thread::helper};
+use crate::abi::Ptr;
+use flarena_sys::loader::next::{self, Next};
+use flarena_sys::loader::symbols;
+use flarena_sys::{proc::sharing, thread::helper};
 use libc::pid_t;
 
-/// glibc 2.34.
-static FORK: Next = Next::new(c"_Fork");
-static CLONE: Next = Next::new(c"clone");
-
 type Fork = unsafe extern "C" fn() -> pid_t;
-pub type Child = Option<unsafe extern "C" fn(*mut c_void) -> c_int>;
-type Clone = unsafe extern "C" fn(
-    Child,
-    *mut c_void,
-    c_int,
-    *mut c_void,
-    *mut c_void,
-    *mut c_void,
-    *mut c_void,
-) -> c_int;
+pub type Child = Option<unsafe extern "C" fn(Ptr) -> c_int>;
+type Clone = unsafe extern "C" fn(Child, Ptr, c_int, Ptr, Ptr, Ptr, Ptr) -> c_int;
+
+/// glibc 2.34.
+// SAFETY: libc gives the function this type.
+static FORK: Next<Fork> = unsafe { Next::new(c"_Fork") };
+// SAFETY: libc gives the function this type.
+static CLONE: Next<Clone> = unsafe { Next::new(c"clone") };
 
 /// Called by the constructor.
 pub fn configure() {
     CLONE.find();
-    if FORK.find().is_null() {
+    if FORK.find().is_none() {
         // Programs ask dlsym whether libc has it.
         symbols::hide(&[c"_Fork"]);
     }
@@ -39,10 +34,11 @@ pub fn configure() {
 /// # Safety
 /// As POSIX `_Fork`.
 pub unsafe fn fork_without_handlers() -> pid_t {
-    // SAFETY: null or libc's function with this name, which has this type.
-    let next = unsafe { objects::cast::<Fork>(FORK.get()) };
-    // SAFETY: the caller keeps the contract of the function.
-    next.map_or_else(refuse, |next| while_quiesced(|| unsafe { next() }))
+    match FORK.get() {
+        // SAFETY: the caller keeps the contract of the function.
+        Some(next) => while_quiesced(|| unsafe { next() }),
+        None => next::missing(),
+    }
 }
 
 /// The last three arguments are optional in C. The kernel and libc look at those that the flags name.
@@ -51,16 +47,15 @@ pub unsafe fn fork_without_handlers() -> pid_t {
 /// As glibc's clone.
 pub unsafe fn clone(
     child: Child,
-    stack: *mut c_void,
+    stack: Ptr,
     flags: c_int,
-    argument: *mut c_void,
-    parent_id: *mut c_void,
-    tls: *mut c_void,
-    child_id: *mut c_void,
+    argument: Ptr,
+    parent_id: Ptr,
+    tls: Ptr,
+    child_id: Ptr,
 ) -> c_int {
-    // SAFETY: null or libc's function with this name, which has this type.
-    let Some(next) = (unsafe { objects::cast::<Clone>(CLONE.get()) }) else {
-        return refuse();
+    let Some(next) = CLONE.get() else {
+        return next::missing();
     };
     // SAFETY: the arguments are the caller's, by this function's contract.
     let call = || unsafe { next(child, stack, flags, argument, parent_id, tls, child_id) };
@@ -79,9 +74,4 @@ fn while_quiesced(copy: impl FnOnce() -> c_int) -> c_int {
     }
     helper::resume();
     result
-}
-
-fn refuse() -> c_int {
-    errno::set(libc::ENOSYS);
-    -1
 }

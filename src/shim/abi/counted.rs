@@ -1,11 +1,9 @@
-//! The fast path's malloc, calloc and free while sites are on. The first two count down to the next small block that is
-//! recorded (`sites::sampler`); free asks whether the block may be recorded. All jump to the backend.
+//! The fast path's malloc and calloc while sites are on. They count down to the next small block that is recorded
+//! (`sites::sampler`), and jump to the backend.
 
-use std::ffi::c_void;
-
-use crate::abi::backend;
+use crate::abi::{backend, Ptr};
 use crate::backends::choose::{self, dispatch};
-use flarena_sites::{self as sites, sampler};
+use flarena_sites::sampler;
 use flarena_sys::config;
 
 /// Makes the fast path call the functions here and in `abi::backend`. Called before sites are on, so no block is recorded
@@ -14,7 +12,7 @@ use flarena_sys::config;
 pub fn watch_fast_path() {
     sampler::configure(config::settings().sites_sample_bytes);
     choose::choose();
-    choose::FREE.set(free);
+    choose::FREE.set(backend::free);
     choose::REALLOC.set(backend::realloc_small);
     if sampler::period().is_some() {
         choose::MALLOC.set(malloc);
@@ -60,7 +58,7 @@ macro_rules! count_down {
 /// # Safety
 /// As C's malloc, below the size of a large block.
 #[unsafe(naked)]
-pub unsafe extern "C" fn malloc(size: usize) -> *mut c_void {
+pub unsafe extern "C" fn malloc(size: usize) -> Ptr {
     #[cfg(target_arch = "x86_64")]
     std::arch::naked_asm!(
         count_down!(bytes: "rdi", caller: "rsi"),
@@ -78,7 +76,7 @@ pub unsafe extern "C" fn malloc(size: usize) -> *mut c_void {
 /// # Safety
 /// As C's calloc. The product, which may have wrapped, is below the size of a large block.
 #[unsafe(naked)]
-pub unsafe extern "C" fn calloc(count: usize, size: usize) -> *mut c_void {
+pub unsafe extern "C" fn calloc(count: usize, size: usize) -> Ptr {
     #[cfg(target_arch = "x86_64")]
     std::arch::naked_asm!(
         "mov rcx, rdi",
@@ -96,32 +94,14 @@ pub unsafe extern "C" fn calloc(count: usize, size: usize) -> *mut c_void {
     );
 }
 
-/// # Safety
-/// `block` is live in the backend.
-pub unsafe extern "C" fn free(block: *mut c_void) {
-    if sites::may_have_record(block.cast()) {
-        // SAFETY: by this function's contract.
-        return unsafe { free_recorded(block) };
-    }
-    // SAFETY: the backend was chosen before sites were on, and the block is live in it.
-    unsafe { choose::BACKEND_FREE.get()(block) }
-}
-
-#[cold]
-unsafe extern "C" fn free_recorded(block: *mut c_void) {
-    let _ = sites::forget_heap_block(block.cast());
-    // SAFETY: by the contract of `free`.
-    unsafe { choose::BACKEND_FREE.get()(block) }
-}
-
 /// The count ended in this block. The assembly has subtracted its bytes.
-unsafe extern "C" fn malloc_hit(size: usize, caller: usize) -> *mut c_void {
+unsafe extern "C" fn malloc_hit(size: usize, caller: usize) -> Ptr {
     let is_hit = sampler::count_again(size);
     // SAFETY: a chosen backend takes any size.
     backend::note_if_hit(unsafe { dispatch!(malloc(size)) }, size, is_hit, caller)
 }
 
-unsafe extern "C" fn calloc_hit(count: usize, size: usize, caller: usize) -> *mut c_void {
+unsafe extern "C" fn calloc_hit(count: usize, size: usize, caller: usize) -> Ptr {
     let bytes = count.wrapping_mul(size);
     let is_hit = sampler::count_again(bytes);
     // SAFETY: a chosen backend checks the product.

@@ -14,37 +14,45 @@ use rustix::thread::{capabilities, CapabilitySets};
 
 use crate::launch;
 use flarena_sys::thread::helper::{self, Patience};
-use flarena_sys::{errno, loader::next::Next, loader::objects, proc::procfs, seccomp};
+use flarena_sys::{
+    loader::next::{self, Next},
+    proc::procfs,
+    seccomp,
+};
 
 macro_rules! in_every_thread {
-    ($($name:ident, $c_name:literal, ($($argument:ident: $type:ty),*), $system_call:expr;)*) => {
+    ($(
+        $name:ident, $c_name:literal, ($($argument:ident: $type:ty),*)
+            $(, [$number:ident, $($value:expr),*])?;
+    )*) => {
         #[allow(non_upper_case_globals)]
-        mod next {
-            $(pub static $name: super::Next = super::Next::new($c_name);)*
+        mod next_functions {
+            use super::*;
+
+            $(
+            // SAFETY: libc gives a function of this name this type.
+            pub static $name: Next<unsafe extern "C" fn($($type),*) -> c_int> = unsafe { Next::new($c_name) };
+            )*
         }
 
         /// Called by the constructor.
         pub fn configure() {
-            $(next::$name.find();)*
+            $(next_functions::$name.find();)*
         }
 
         $(
         /// # Safety
         /// As the function of this name in libc.
         pub unsafe fn $name($($argument: $type),*) -> c_int {
-            type Function = unsafe extern "C" fn($($type),*) -> c_int;
-            if let Some([number, a, b, c]) = in_this_thread_alone($system_call) {
+            let system_call = None::<[c_long; 4]>$(.or(Some([libc::$number, $($value as c_long),*])))?;
+            if let Some([number, a, b, c]) = in_this_thread_alone(system_call) {
                 // SAFETY: the arguments are the caller's, by this function's contract.
                 return unsafe { libc::syscall(number, a, b, c) as c_int };
             }
-            // SAFETY: null or a function with this name, to which libc gives this type.
-            match unsafe { objects::cast::<Function>(next::$name.get()) } {
+            match next_functions::$name.get() {
                 // SAFETY: the arguments are the caller's, by this function's contract.
                 Some(next) => unsafe { next($($argument),*) },
-                None => {
-                    errno::set(libc::ENOSYS);
-                    -1
-                }
+                None => next::missing(),
             }
         }
         )*
@@ -55,27 +63,23 @@ macro_rules! in_every_thread {
 const KEEP: c_long = -1;
 
 in_every_thread! {
-    setuid, c"setuid", (user: uid_t), Some([libc::SYS_setuid, user.into(), 0, 0]);
-    seteuid, c"seteuid", (user: uid_t), Some([libc::SYS_setresuid, KEEP, user.into(), KEEP]);
-    setreuid, c"setreuid", (real: uid_t, effective: uid_t),
-        Some([libc::SYS_setreuid, real.into(), effective.into(), 0]);
-    setresuid, c"setresuid", (real: uid_t, effective: uid_t, saved: uid_t),
-        Some([libc::SYS_setresuid, real.into(), effective.into(), saved.into()]);
-    setgid, c"setgid", (group: gid_t), Some([libc::SYS_setgid, group.into(), 0, 0]);
-    setegid, c"setegid", (group: gid_t), Some([libc::SYS_setresgid, KEEP, group.into(), KEEP]);
-    setregid, c"setregid", (real: gid_t, effective: gid_t),
-        Some([libc::SYS_setregid, real.into(), effective.into(), 0]);
-    setresgid, c"setresgid", (real: gid_t, effective: gid_t, saved: gid_t),
-        Some([libc::SYS_setresgid, real.into(), effective.into(), saved.into()]);
-    setgroups, c"setgroups", (count: usize, groups: *const gid_t),
-        Some([libc::SYS_setgroups, count as c_long, groups.expose_provenance() as c_long, 0]);
-    initgroups, c"initgroups", (user: *const c_char, group: gid_t), None;
+    setuid, c"setuid", (user: uid_t), [SYS_setuid, user, 0, 0];
+    seteuid, c"seteuid", (user: uid_t), [SYS_setresuid, KEEP, user, KEEP];
+    setreuid, c"setreuid", (real: uid_t, effective: uid_t), [SYS_setreuid, real, effective, 0];
+    setresuid, c"setresuid", (real: uid_t, effective: uid_t, saved: uid_t), [SYS_setresuid, real, effective, saved];
+    setgid, c"setgid", (group: gid_t), [SYS_setgid, group, 0, 0];
+    setegid, c"setegid", (group: gid_t), [SYS_setresgid, KEEP, group, KEEP];
+    setregid, c"setregid", (real: gid_t, effective: gid_t), [SYS_setregid, real, effective, 0];
+    setresgid, c"setresgid", (real: gid_t, effective: gid_t, saved: gid_t), [SYS_setresgid, real, effective, saved];
+    setgroups, c"setgroups", (count: usize, groups: *const gid_t), [SYS_setgroups, count, groups, 0];
+    initgroups, c"initgroups", (user: *const c_char, group: gid_t);
 }
 
 /// Ends a governor with other credentials. If it cannot end, because a signal handler has interrupted the holder of
 /// a lock, a program with one thread makes the system call in this thread, as libc does without a governor.
 fn in_this_thread_alone(system_call: Option<[c_long; 4]>) -> Option<[c_long; 4]> {
-    let has_ended = end_governor_if(differs_from_caller, || {
+    let differs = || compare(|governor, caller| governor != caller);
+    let has_ended = end_governor_if(differs, || {
         match system_call.is_some() && helper::is_the_only_other_thread() {
             true => Patience::Short,
             false => Patience::Long,
@@ -94,7 +98,9 @@ pub unsafe fn capset(header: *mut c_void, data: *const c_void) -> c_int {
     // SAFETY: the arguments are capset's own, by this function's contract.
     let result = unsafe { libc::syscall(libc::SYS_capset, header, data) } as c_int;
     if result == 0 && permitted() != before {
-        end_governor_if(permits_more_than_caller, || Patience::Short);
+        let permits_more =
+            || compare(|governor, caller| !caller.permitted.contains(governor.permitted));
+        end_governor_if(permits_more, || Patience::Short);
     }
     result
 }
@@ -148,15 +154,7 @@ fn program_has_one_thread() -> bool {
     procfs::threads().is_some_and(|count| count <= 2)
 }
 
-fn differs_from_caller() -> bool {
-    compare(|governor, caller| governor != caller)
-}
-
-fn permits_more_than_caller() -> bool {
-    compare(|governor, caller| !caller.permitted.contains(governor.permitted))
-}
-
-/// True, too, if the governor's thread has not registered or the kernel does not answer.
+/// Compares the capabilities of the governor with the caller's. True, too, if the governor's thread has not registered or the kernel does not answer.
 fn compare(is_different: impl FnOnce(CapabilitySets, CapabilitySets) -> bool) -> bool {
     let Some(governor) = helper::id() else {
         return true;

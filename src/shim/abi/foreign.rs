@@ -4,9 +4,10 @@
 //! It is composed from functions that the other one defines, so that its blocks never reach another heap. If the other
 //! allocator defines the function, it made the call itself: it passes its calls on, and the backend serves it.
 
-use std::ffi::{c_int, c_void, CStr};
+use std::ffi::{c_int, CStr};
 use std::ptr;
 
+use crate::abi::Ptr;
 use flarena_sys::errno;
 use flarena_sys::sync::racy_once::RacyOnceCell;
 use flarena_sys::{loader::objects, loader::symbols};
@@ -40,10 +41,10 @@ names! {
 /// The functions of the other allocator; `None`: it does not define the function.
 pub struct Functions {
     defines: [bool; NAMES.len()],
-    realloc: Option<unsafe extern "C" fn(*mut c_void, usize) -> *mut c_void>,
-    free: Option<unsafe extern "C" fn(*mut c_void)>,
-    posix_memalign: Option<unsafe extern "C" fn(*mut *mut c_void, usize, usize) -> c_int>,
-    memalign: Option<unsafe extern "C" fn(usize, usize) -> *mut c_void>,
+    realloc: Option<unsafe extern "C" fn(Ptr, usize) -> Ptr>,
+    free: Option<unsafe extern "C" fn(Ptr)>,
+    posix_memalign: Option<unsafe extern "C" fn(*mut Ptr, usize, usize) -> c_int>,
+    memalign: Option<unsafe extern "C" fn(usize, usize) -> Ptr>,
 }
 
 static FUNCTIONS: RacyOnceCell<Functions> = RacyOnceCell::new();
@@ -83,7 +84,7 @@ pub fn instead_of(name: Name) -> Option<&'static Functions> {
 impl Functions {
     /// # Safety
     /// As C's realloc, for a block of the other allocator.
-    pub unsafe fn realloc(&self, block: *mut c_void, size: usize) -> *mut c_void {
+    pub unsafe fn realloc(&self, block: Ptr, size: usize) -> Ptr {
         match self.realloc {
             // SAFETY: the block belongs to the other allocator, and C declares this type for realloc.
             Some(realloc) => unsafe { realloc(block, size) },
@@ -93,7 +94,7 @@ impl Functions {
 
     /// # Safety
     /// As C's free, for a block of the other allocator.
-    pub unsafe fn free(&self, block: *mut c_void) {
+    pub unsafe fn free(&self, block: Ptr) {
         // An allocator without free keeps its blocks.
         if let Some(free) = self.free {
             // SAFETY: the block belongs to the other allocator, and C declares this type for free.
@@ -103,7 +104,7 @@ impl Functions {
 
     /// # Safety
     /// `align` is a power of two.
-    pub unsafe fn memalign(&self, align: usize, size: usize) -> *mut c_void {
+    pub unsafe fn memalign(&self, align: usize, size: usize) -> Ptr {
         if let Some(memalign) = self.memalign {
             // SAFETY: `align` is a power of two, and malloc.h declares this type for memalign.
             return unsafe { memalign(align, size) };
@@ -121,7 +122,7 @@ impl Functions {
 }
 
 /// Sets errno.
-pub fn fail(error: c_int) -> *mut c_void {
+pub fn fail(error: c_int) -> Ptr {
     errno::set(error);
     ptr::null_mut()
 }

@@ -4,11 +4,12 @@
 //! The fast path is one comparison and one jump. The functions named `_large` come after it: the recycler serves
 //! large blocks, or the backend if the recycler cannot.
 
-use std::ffi::{c_int, c_void};
+use std::ffi::c_int;
 use std::ptr;
 
 use crate::abi::backend::{self, pass_caller, UNKNOWN_CALLER};
 use crate::abi::foreign::{self, fail, Name};
+use crate::abi::Ptr;
 use crate::at_limit;
 use crate::backends::choose::{self, dispatch};
 use crate::launch::{self, StartTrigger};
@@ -32,7 +33,7 @@ const COLD_MIN_BYTES: usize = flarena_shared::defaults::RECYCLE_MIN_BYTES_LOWEST
 /// # Safety
 /// As C's malloc.
 #[inline(always)]
-pub unsafe fn malloc(size: usize) -> *mut c_void {
+pub unsafe fn malloc(size: usize) -> Ptr {
     if size >= COLD_MIN_BYTES {
         // SAFETY: a malloc accepts any size.
         return unsafe { malloc_large(size) };
@@ -44,7 +45,7 @@ pub unsafe fn malloc(size: usize) -> *mut c_void {
 /// # Safety
 /// As C's calloc.
 #[inline(always)]
-pub unsafe fn calloc(count: usize, size: usize) -> *mut c_void {
+pub unsafe fn calloc(count: usize, size: usize) -> Ptr {
     // If the product overflows, either path fails with ENOMEM.
     if count.wrapping_mul(size) >= COLD_MIN_BYTES {
         // SAFETY: calloc_large checks the product.
@@ -57,7 +58,7 @@ pub unsafe fn calloc(count: usize, size: usize) -> *mut c_void {
 /// # Safety
 /// As C's realloc; `realloc(ptr, 0)` frees and returns NULL, as in glibc.
 #[inline(always)]
-pub unsafe fn realloc(ptr: *mut c_void, size: usize) -> *mut c_void {
+pub unsafe fn realloc(ptr: Ptr, size: usize) -> Ptr {
     if ptr.is_null() {
         // SAFETY: realloc(NULL, n) is malloc(n).
         return unsafe { malloc(size) };
@@ -77,7 +78,7 @@ pub unsafe fn realloc(ptr: *mut c_void, size: usize) -> *mut c_void {
 /// # Safety
 /// A live block, which is not used afterwards.
 #[cold]
-unsafe fn realloc_to_nothing(ptr: *mut c_void) -> *mut c_void {
+unsafe fn realloc_to_nothing(ptr: Ptr) -> Ptr {
     if !glibc::is_here() {
         // musl returns a block.
         // SAFETY: the block is live in the backend, which is the program's libc.
@@ -90,7 +91,7 @@ unsafe fn realloc_to_nothing(ptr: *mut c_void) -> *mut c_void {
 
 /// # Safety
 /// As BSD's reallocarray.
-pub unsafe fn reallocarray(ptr: *mut c_void, count: usize, size: usize) -> *mut c_void {
+pub unsafe fn reallocarray(ptr: Ptr, count: usize, size: usize) -> Ptr {
     let Some(total) = count.checked_mul(size) else {
         return fail(libc::ENOMEM);
     };
@@ -105,7 +106,7 @@ pub unsafe fn reallocarray(ptr: *mut c_void, count: usize, size: usize) -> *mut 
 /// # Safety
 /// As C's free.
 #[inline(always)]
-pub unsafe fn free(ptr: *mut c_void) {
+pub unsafe fn free(ptr: Ptr) {
     if ptr as usize & COLD_MASK == 0 {
         // SAFETY: NULL or live by free's contract, which is free_sampled's.
         return unsafe { free_sampled(ptr) };
@@ -119,13 +120,13 @@ pass_caller! {
     /// Reached by a jump from `free`, so the return address is that of free's caller. If the compiler emits a call instead,
     /// the address lies in this library, which `launch` recognises.
     #[cold]
-    fn free_sampled(ptr: *mut c_void) = free_cold, "rsi", "x1";
+    fn free_sampled(ptr: Ptr) = free_cold, "rsi", "x1";
 }
 
 /// # Safety
 /// As C's free.
 #[cold]
-unsafe extern "C" fn free_cold(ptr: *mut c_void, return_address: usize) {
+unsafe extern "C" fn free_cold(ptr: Ptr, return_address: usize) {
     if ptr.is_null() {
         return;
     }
@@ -143,7 +144,7 @@ unsafe extern "C" fn free_cold(ptr: *mut c_void, return_address: usize) {
 /// # Safety
 /// As C23's free_sized.
 #[inline(always)]
-pub unsafe fn free_sized(ptr: *mut c_void, _size: usize) {
+pub unsafe fn free_sized(ptr: Ptr, _size: usize) {
     // SAFETY: NULL or live by free_sized's contract; the size is not used.
     unsafe { free_as(Name::FreeSized, ptr) }
 }
@@ -151,7 +152,7 @@ pub unsafe fn free_sized(ptr: *mut c_void, _size: usize) {
 /// # Safety
 /// As C23's free_aligned_sized.
 #[inline(always)]
-pub unsafe fn free_aligned_sized(ptr: *mut c_void, _align: usize, _size: usize) {
+pub unsafe fn free_aligned_sized(ptr: Ptr, _align: usize, _size: usize) {
     // SAFETY: NULL or live by free_aligned_sized's contract; the rest is not used.
     unsafe { free_as(Name::FreeAlignedSized, ptr) }
 }
@@ -159,7 +160,7 @@ pub unsafe fn free_aligned_sized(ptr: *mut c_void, _align: usize, _size: usize) 
 /// # Safety
 /// As the old cfree.
 #[inline(always)]
-pub unsafe fn cfree(ptr: *mut c_void) {
+pub unsafe fn cfree(ptr: Ptr) {
     // SAFETY: NULL or live by cfree's contract.
     unsafe { free_as(Name::Cfree, ptr) }
 }
@@ -167,7 +168,7 @@ pub unsafe fn cfree(ptr: *mut c_void) {
 /// # Safety
 /// As C's free.
 #[inline(always)]
-unsafe fn free_as(name: Name, ptr: *mut c_void) {
+unsafe fn free_as(name: Name, ptr: Ptr) {
     match foreign::instead_of(name) {
         // SAFETY: NULL or live by this function's contract.
         None => unsafe { free(ptr) },
@@ -179,8 +180,8 @@ unsafe fn free_as(name: Name, ptr: *mut c_void) {
 /// # Safety
 /// As POSIX's posix_memalign: it returns its error. Without memory it also sets errno, as glibc and jemalloc do,
 /// because programs call perror. Otherwise errno does not change.
-pub unsafe fn posix_memalign(out: *mut *mut c_void, align: usize, size: usize) -> c_int {
-    if !align.is_power_of_two() || !align.is_multiple_of(size_of::<*mut c_void>()) {
+pub unsafe fn posix_memalign(out: *mut Ptr, align: usize, size: usize) -> c_int {
+    if !align.is_power_of_two() || !align.is_multiple_of(size_of::<Ptr>()) {
         return libc::EINVAL;
     }
     let saved = errno::get();
@@ -199,26 +200,26 @@ pub unsafe fn posix_memalign(out: *mut *mut c_void, align: usize, size: usize) -
 /// # Safety
 /// As C's aligned_alloc. An alignment that is no power of two is rounded up, as in glibc before 2.38, because
 /// programs that work with it must not fail under the preload.
-pub unsafe fn aligned_alloc(align: usize, size: usize) -> *mut c_void {
+pub unsafe fn aligned_alloc(align: usize, size: usize) -> Ptr {
     aligned_up(Name::AlignedAlloc, align, size)
 }
 
 /// # Safety
 /// As glibc's memalign: the alignment is rounded up to a power of two.
-pub unsafe fn memalign(align: usize, size: usize) -> *mut c_void {
+pub unsafe fn memalign(align: usize, size: usize) -> Ptr {
     aligned_up(Name::Memalign, align, size)
 }
 
 /// # Safety
 /// As valloc: page-aligned.
-pub unsafe fn valloc(size: usize) -> *mut c_void {
+pub unsafe fn valloc(size: usize) -> Ptr {
     // SAFETY: a page is a power of two.
     unsafe { aligned(Name::Valloc, page_bytes(), size) }
 }
 
 /// # Safety
 /// As pvalloc: whole pages.
-pub unsafe fn pvalloc(size: usize) -> *mut c_void {
+pub unsafe fn pvalloc(size: usize) -> Ptr {
     match size.max(1).checked_next_multiple_of(page_bytes()) {
         // SAFETY: a page is a power of two.
         Some(whole) => unsafe { aligned(Name::Pvalloc, page_bytes(), whole) },
@@ -226,7 +227,7 @@ pub unsafe fn pvalloc(size: usize) -> *mut c_void {
     }
 }
 
-fn aligned_up(name: Name, align: usize, size: usize) -> *mut c_void {
+fn aligned_up(name: Name, align: usize, size: usize) -> Ptr {
     match align.max(1).checked_next_power_of_two() {
         // SAFETY: the alignment is a power of two.
         Some(align) => unsafe { aligned(name, align, size) },
@@ -236,7 +237,7 @@ fn aligned_up(name: Name, align: usize, size: usize) -> *mut c_void {
 
 /// # Safety
 /// `align` is a power of two.
-unsafe fn aligned(name: Name, align: usize, size: usize) -> *mut c_void {
+unsafe fn aligned(name: Name, align: usize, size: usize) -> Ptr {
     if size > isize::MAX as usize || align > isize::MAX as usize {
         return fail(libc::ENOMEM);
     }
@@ -263,7 +264,7 @@ unsafe fn aligned(name: Name, align: usize, size: usize) -> *mut c_void {
 
 /// # Safety
 /// NULL or a live block of this library.
-pub unsafe fn usable_size(ptr: *mut c_void) -> usize {
+pub unsafe fn usable_size(ptr: Ptr) -> usize {
     if ptr.is_null() {
         return 0;
     }
@@ -276,10 +277,17 @@ pub unsafe fn usable_size(ptr: *mut c_void) -> usize {
 
 // Large blocks.
 
-/// True if the recycler serves this request. It serves none before a backend is chosen, and the first call of the
-/// process chooses one.
-fn is_for_recycler(size: usize, align: usize) -> bool {
-    recycler::accepts(size, align) || choose::is_ready() && recycler::accepts(size, align)
+/// A block of the recycler, which also serves every size before there is a backend. `None`: the backend is to serve.
+#[inline(always)]
+fn from_recycler(bytes: usize, contents: Contents, caller: usize) -> Option<Ptr> {
+    // The recycler accepts no size before a backend is chosen, and the first call of the process chooses one.
+    if recycler::accepts(bytes, 1) || choose::is_ready() && recycler::accepts(bytes, 1) {
+        let block = serve(recycler::alloc(bytes, contents), caller);
+        if !block.is_null() {
+            return Some(block);
+        }
+    }
+    (!choose::is_ready()).then(|| recycler::alloc_early(bytes, contents).cast())
 }
 
 /// True if the call must fail, as so much new memory does not fit below the memory limit.
@@ -289,7 +297,7 @@ fn is_refused(size: usize) -> bool {
 }
 
 /// Hands a block to the program.
-fn serve(block: *mut u8, caller: usize) -> *mut c_void {
+fn serve(block: *mut u8, caller: usize) -> Ptr {
     if !attention::is_quiet() && !block.is_null() {
         attend(block, caller);
     }
@@ -318,58 +326,41 @@ pass_caller! {
     /// # Safety
     /// As C's malloc.
     #[cold]
-    fn malloc_large(size: usize) -> *mut c_void = malloc_large_for, "rsi", "x1";
+    fn malloc_large(size: usize) -> Ptr = malloc_large_for, "rsi", "x1";
 
     /// # Safety
     /// As C's calloc.
     #[cold]
-    fn calloc_large(count: usize, size: usize) -> *mut c_void = calloc_large_for, "rdx", "x2";
+    fn calloc_large(count: usize, size: usize) -> Ptr = calloc_large_for, "rdx", "x2";
 
     /// `old` may be a block of the recycler, or the recycler may serve `size`.
     ///
     /// # Safety
     /// As C's realloc; neither argument is zero.
     #[cold]
-    fn realloc_large(old: *mut c_void, size: usize) -> *mut c_void = realloc_large_for, "rdx", "x2";
+    fn realloc_large(old: Ptr, size: usize) -> Ptr = realloc_large_for, "rdx", "x2";
 }
 
-unsafe extern "C" fn malloc_large_for(size: usize, caller: usize) -> *mut c_void {
+unsafe extern "C" fn malloc_large_for(size: usize, caller: usize) -> Ptr {
     if is_refused(size) {
         return fail(libc::ENOMEM);
     }
-    if is_for_recycler(size, 1) {
-        let block = serve(recycler::alloc(size, Contents::Any), caller);
-        if !block.is_null() {
-            return block;
-        }
+    match from_recycler(size, Contents::Any, caller) {
+        Some(block) => block,
+        // SAFETY: a backend is chosen.
+        None => unsafe { backend::malloc(size, caller) },
     }
-    if !choose::is_ready() {
-        return recycler::alloc_early(size, Contents::Any).cast();
-    }
-    // SAFETY: is_ready() chose the backend.
-    unsafe { backend::malloc(size, caller) }
 }
 
-unsafe extern "C" fn calloc_large_for(count: usize, size: usize, caller: usize) -> *mut c_void {
-    let total = count.saturating_mul(size);
-    if is_for_recycler(total, 1) {
-        let block = serve(recycler::alloc(total, Contents::Zeroed), caller);
-        if !block.is_null() {
-            return block;
-        }
+unsafe extern "C" fn calloc_large_for(count: usize, size: usize, caller: usize) -> Ptr {
+    match from_recycler(count.saturating_mul(size), Contents::Zeroed, caller) {
+        Some(block) => block,
+        // SAFETY: a backend is chosen.
+        None => unsafe { backend::calloc(count, size, caller) },
     }
-    if !choose::is_ready() {
-        return recycler::alloc_early(total, Contents::Zeroed).cast();
-    }
-    // SAFETY: is_ready() chose the backend.
-    unsafe { backend::calloc(count, size, caller) }
 }
 
-unsafe extern "C" fn realloc_large_for(
-    old: *mut c_void,
-    size: usize,
-    caller: usize,
-) -> *mut c_void {
+unsafe extern "C" fn realloc_large_for(old: Ptr, size: usize, caller: usize) -> Ptr {
     if attention::may_want(attention::WATCHED) && at_limit::may_refuse(size) {
         // SAFETY: the block is live by realloc's contract.
         let old_bytes = unsafe { usable_size(old) };
@@ -387,8 +378,8 @@ unsafe extern "C" fn realloc_large_for(
     }
 }
 
-unsafe fn move_to_backend(old: *mut c_void, size: usize, caller: usize) -> *mut c_void {
-    let new: *mut c_void = if choose::is_ready() {
+unsafe fn move_to_backend(old: Ptr, size: usize, caller: usize) -> Ptr {
+    let new: Ptr = if choose::is_ready() {
         // SAFETY: is_ready() chose the backend.
         unsafe { backend::malloc(size, caller) }
     } else {
@@ -406,7 +397,7 @@ unsafe fn move_to_backend(old: *mut c_void, size: usize, caller: usize) -> *mut 
 
 /// Frees a block of the recycler for the program; false if it is none. Unlike `free_cold`, its callers are
 /// never libc itself, so the governor may start here without checking the return address.
-pub fn free_large(ptr: *mut c_void) -> bool {
+pub fn free_large(ptr: Ptr) -> bool {
     let freed = recycler::free(ptr.cast());
     if freed && attention::may_want(attention::GOVERNOR) {
         launch::start_if_due(StartTrigger::LargeBlock);
@@ -414,7 +405,7 @@ pub fn free_large(ptr: *mut c_void) -> bool {
     freed
 }
 
-unsafe fn grow_out_of_backend(old: *mut c_void, size: usize, caller: usize) -> *mut c_void {
+unsafe fn grow_out_of_backend(old: Ptr, size: usize, caller: usize) -> Ptr {
     if !recycler::accepts(size, 1) {
         // SAFETY: recycler::realloc found no block here, so `old` is live in the backend.
         return unsafe { backend::realloc(old, size, caller) };

@@ -1,67 +1,22 @@
 //! jemalloc's own interface, in jemalloc mode.
 //!
-//! In glibc mode dlsym does not find these names (`flarena_sys::loader::symbols`). But an object with a weak reference may
-//! be bound to them before the constructor runs. jemalloc is not initialised there and must not be called, so each
-//! function fails as it would without memory or with an unknown name.
+//! `exports` says how these functions fail in glibc mode, and which need no more than that.
 
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{c_int, c_void};
 use std::ptr;
 
 use tikv_jemalloc_sys as je;
 
-use crate::abi::{backend, heap};
+use crate::abi::{backend, heap, Ptr};
 use crate::at_limit;
 use crate::backends::choose::{self, dispatch};
 use crate::memory_limit;
 use flarena_recycler as recycler;
 use flarena_sites as sites;
 
-/// Functions that call jemalloc in jemalloc mode, each with its result in glibc mode.
-macro_rules! forward_in_jemalloc_mode {
-    ($($name:ident($($argument:ident: $type:ty),*) -> $result:ty, else $otherwise:expr;)*) => {$(
-        /// # Safety
-        /// As jemalloc's function of this name.
-        pub unsafe fn $name($($argument: $type),*) -> $result {
-            if !choose::is_jemalloc() {
-                return $otherwise;
-            }
-            // SAFETY: jemalloc serves, and the arguments keep its contract by this function's contract.
-            unsafe { je::$name($($argument),*) }
-        }
-    )*};
-}
-
-type Ptr = *mut c_void;
-
-forward_in_jemalloc_mode! {
-    mallctl(name: *const c_char, old: Ptr, old_len: *mut usize, new: Ptr, new_len: usize) -> c_int,
-        else libc::ENOENT;
-    mallctlnametomib(name: *const c_char, mib: *mut usize, len: *mut usize) -> c_int, else libc::ENOENT;
-    mallctlbymib(
-        mib: *const usize, len: usize, old: Ptr, old_len: *mut usize, new: Ptr, new_len: usize
-    ) -> c_int, else libc::ENOENT;
-    nallocx(size: usize, flags: c_int) -> usize, else 0;
-}
-
 /// # Safety
-/// As jemalloc's malloc_stats_print.
-pub unsafe fn malloc_stats_print(
-    write: Option<unsafe extern "C" fn(Ptr, *const c_char)>,
-    opaque: Ptr,
-    options: *const c_char,
-) {
-    if choose::is_jemalloc() {
-        // SAFETY: jemalloc serves, and the arguments keep its contract by this function's contract.
-        unsafe { je::malloc_stats_print(write, opaque, options) }
-    }
-}
-
-/// # Safety
-/// As jemalloc's mallocx, which excludes a size of zero.
-pub unsafe fn mallocx(size: usize, flags: c_int) -> *mut c_void {
-    if !choose::is_jemalloc() {
-        return ptr::null_mut();
-    }
+/// As jemalloc's mallocx, which excludes a size of zero. In jemalloc mode.
+pub unsafe fn mallocx(size: usize, flags: c_int) -> Ptr {
     if at_limit::refuses(size) {
         return ptr::null_mut();
     }
@@ -82,21 +37,21 @@ pub unsafe fn sallocx(ptr: *const c_void, _flags: c_int) -> usize {
 
 /// # Safety
 /// As jemalloc's dallocx.
-pub unsafe fn dallocx(ptr: *mut c_void, flags: c_int) {
+pub unsafe fn dallocx(ptr: Ptr, flags: c_int) {
     // SAFETY: the block is live by dallocx's contract.
     unsafe { free_by(ptr, || je::dallocx(ptr, flags)) }
 }
 
 /// # Safety
 /// As jemalloc's sdallocx.
-pub unsafe fn sdallocx(ptr: *mut c_void, size: usize, flags: c_int) {
+pub unsafe fn sdallocx(ptr: Ptr, size: usize, flags: c_int) {
     // SAFETY: the block is live by sdallocx's contract, and has this size if it is jemalloc's.
     unsafe { free_by(ptr, || je::sdallocx(ptr, size, flags)) }
 }
 
 /// # Safety
 /// The block is live, and `free` frees it in jemalloc.
-unsafe fn free_by(ptr: *mut c_void, free: impl FnOnce()) {
+unsafe fn free_by(ptr: Ptr, free: impl FnOnce()) {
     if heap::free_large(ptr) {
         return;
     }
@@ -109,11 +64,8 @@ unsafe fn free_by(ptr: *mut c_void, free: impl FnOnce()) {
 }
 
 /// # Safety
-/// As jemalloc's rallocx.
-pub unsafe fn rallocx(ptr: *mut c_void, size: usize, flags: c_int) -> *mut c_void {
-    if !choose::is_jemalloc() {
-        return ptr::null_mut();
-    }
+/// As jemalloc's rallocx. In jemalloc mode.
+pub unsafe fn rallocx(ptr: Ptr, size: usize, flags: c_int) -> Ptr {
     let Some(old_size) = recycler::usable_size(ptr.cast()) else {
         // SAFETY: the block is not the recycler's, so it is live in jemalloc by rallocx's contract.
         let resize = || unsafe { je::rallocx(ptr, size, flags) };
@@ -132,7 +84,7 @@ pub unsafe fn rallocx(ptr: *mut c_void, size: usize, flags: c_int) -> *mut c_voi
 
 /// # Safety
 /// As jemalloc's xallocx: resizes in place or not at all, and returns the size.
-pub unsafe fn xallocx(ptr: *mut c_void, size: usize, extra: usize, flags: c_int) -> usize {
+pub unsafe fn xallocx(ptr: Ptr, size: usize, extra: usize, flags: c_int) -> usize {
     match recycler::usable_size(ptr.cast()) {
         Some(unchanged) => unchanged,
         // SAFETY: the block is not the recycler's, so it is live in the backend by xallocx's contract.

@@ -5,8 +5,7 @@ use std::ffi::{c_int, c_uint, c_ulong};
 use libc::{pid_t, rlimit64};
 
 use crate::backends::choose;
-use flarena_sys::limits;
-use flarena_sys::{owner, seccomp};
+use flarena_sys::{limits, owner};
 
 /// # Safety
 /// As Linux's setrlimit.
@@ -64,7 +63,7 @@ pub unsafe fn munlockall() -> c_int {
 /// A vfork child changes its own limits, but shares its parent's memory. In a restricted program `act` could make a call
 /// that the filter punishes.
 fn follow(act: impl FnOnce()) {
-    if owner::owns_malloc() && seccomp::allows_common_calls() && !seccomp::is_vfork_child() {
+    if owner::may_act() {
         act();
     }
 }

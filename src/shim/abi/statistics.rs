@@ -1,6 +1,6 @@
 //! glibc's settings and statistics functions, in both modes.
 
-use std::ffi::{c_int, CString};
+use std::ffi::c_int;
 use std::ptr;
 
 use tikv_jemalloc_sys as je;
@@ -94,15 +94,11 @@ pub unsafe fn malloc_info(options: c_int, stream: *mut libc::FILE) -> c_int {
     let (free_bytes, total) = (usage.free_bytes, usage.live_bytes + usage.free_bytes);
     let xml = format!(
         "<malloc version=\"1\">\n<total type=\"rest\" count=\"0\" size=\"{free_bytes}\"/>\n\
-         <system type=\"current\" size=\"{total}\"/>\n</malloc>\n"
+         <system type=\"current\" size=\"{total}\"/>\n</malloc>\n\0"
     );
-    let Ok(xml) = CString::new(xml) else {
-        return -1;
-    };
     // SAFETY: the text is NUL-terminated and `stream` an open FILE by this function's contract.
-    if unsafe { libc::fputs(xml.as_ptr(), stream) } < 0 {
-        -1
-    } else {
-        0
+    match unsafe { libc::fputs(xml.as_ptr().cast(), stream) } {
+        ..0 => -1,
+        _ => 0,
     }
 }

@@ -2,8 +2,8 @@
 
 use std::ffi::c_int;
 
-use flarena_shared::role;
 use flarena_shared::settings::{setting, Key};
+use flarena_shared::{parse, role};
 
 use super::inherited;
 use crate::abi::statistics;
@@ -21,7 +21,9 @@ pub fn apply_default(environment: &Snapshot, owner: bool) -> Option<String> {
         return None;
     }
     let given = config::settings().arena_max;
-    if given.is_some() && given != inherited_count(environment) {
+    // A parent with this library has exported its own default.
+    let parents = environment.inherited("arena_max").and_then(parse::number);
+    if given.is_some() && given.map(u64::from) != parents {
         owner::set_arena_max(given);
         return None;
     }
@@ -33,10 +35,4 @@ pub fn apply_default(environment: &Snapshot, owner: bool) -> Option<String> {
     }
     inherited::export(setting(Key::ArenaMax).name, &arenas.to_string());
     Some(arenas.to_string())
-}
-
-/// The number that a parent with this library exported as its default.
-fn inherited_count(environment: &Snapshot) -> Option<u32> {
-    let value = environment.inherited("arena_max")?;
-    u32::try_from(flarena_shared::parse::number(value)?).ok()
 }

@@ -2,18 +2,8 @@
 //! `name=value;name=value`. From it a child knows which values are its parent's defaults and not the
 //! user's choice, and which messages were written already.
 
-use std::ffi::CString;
-
 use flarena_sys::env::{self, Snapshot};
 use flarena_sys::identity::{self, FIRST, JOB, NAMED, NEAREST};
-
-/// The values that this process adds to those of its parent.
-#[derive(Default)]
-pub struct Inherited {
-    pub arena_max: Option<String>,
-    pub warned: Option<String>,
-    pub start: Option<String>,
-}
 
 /// The fields by which children name themselves: the first process, the one that has the name, the
 /// nearest NVFlare process, and its job.
@@ -28,34 +18,23 @@ fn of_identity(environment: &Snapshot) -> [(&'static str, Option<String>); 4] {
     ]
 }
 
-impl Inherited {
-    pub fn export(self, environment: &Snapshot) {
-        let mut text = String::new();
-        let fields = [
-            ("arena_max", self.arena_max),
-            ("warned", self.warned),
-            ("told", self.start),
-        ];
-        for (name, value) in fields.into_iter().chain(of_identity(environment)) {
-            let parents = || Some(String::from_utf8_lossy(environment.inherited(name)?).into());
-            if let Some(value) = value.or_else(parents) {
-                let separator = if text.is_empty() { "" } else { ";" };
-                text.push_str(&format!("{separator}{name}={value}"));
-            }
-        }
-        if !text.is_empty() {
-            export(env::INHERITED, &text);
-        }
+/// Passes on the parent's values and those that this process adds.
+pub fn pass_on(environment: &Snapshot, added: [(&'static str, Option<String>); 3]) {
+    let mut fields = Vec::new();
+    for (name, value) in added.into_iter().chain(of_identity(environment)) {
+        let parents = || Some(String::from_utf8_lossy(environment.inherited(name)?).into());
+        let value: Option<String> = value.or_else(parents);
+        fields.extend(value.map(|value| format!("{name}={value}")));
+    }
+    if !fields.is_empty() {
+        export(env::INHERITED, &fields.join(";"));
     }
 }
 
 /// Sets a variable for the children. Never in a set-user-id process.
 pub fn export(name: &str, value: &str) {
-    if env::is_secure() {
-        return;
-    }
-    if let (Ok(name), Ok(value)) = (CString::new(name), CString::new(value)) {
-        // SAFETY: both are NUL-terminated and copied; no other thread runs yet.
-        unsafe { libc::setenv(name.as_ptr(), value.as_ptr(), 1) };
+    if !env::is_secure() {
+        // SAFETY: no other thread runs yet.
+        unsafe { std::env::set_var(name, value) };
     }
 }

@@ -20,7 +20,6 @@ use flarena_sys::env::{Extra, Snapshot};
 use flarena_sys::{
     clock, config, identity, loader, loader::callers, loader::symbols, owner, seccomp, thread, time,
 };
-use inherited::Inherited;
 
 /// Runs before jemalloc's own constructor, which has no priority, and keeps errno.
 #[cfg_attr(not(test), ctor::ctor(unsafe, priority = 101))]
@@ -68,12 +67,12 @@ fn load() {
         sites::start_native();
     }
     problems::report_without_effect(environment);
-    Inherited {
-        arena_max: arenas::apply_default(environment, owns),
-        warned: problems::report_problems(environment),
-        start: problems::report_start(environment, owns, hidden),
-    }
-    .export(environment);
+    let added = [
+        ("arena_max", arenas::apply_default(environment, owns)),
+        ("warned", problems::report_problems(environment)),
+        ("told", problems::report_start(environment, owns, hidden)),
+    ];
+    inherited::pass_on(environment, added);
     fork::register();
     if owns {
         fork::watch_main_thread();

@@ -1,6 +1,6 @@
 //! Messages about settings: one line per bad value, and with `FLARENA_LOG=info` the values in force.
 
-use flarena_shared::settings::{self, setting, Fault, Key, LogLevel, Problem};
+use flarena_shared::settings::{self, setting, Key, LogLevel};
 use flarena_shared::{fnv, VERSION};
 
 use crate::backends::{choose, jemalloc};
@@ -12,32 +12,58 @@ use flarena_sys::identity::{identity, FIRST, NEAREST};
 /// Writes one line per variable that could not be used, once for a process and its descendants.
 /// Returns the fingerprint of the lines.
 pub fn report_problems(environment: &Snapshot) -> Option<String> {
+    let mut lines = Vec::new();
     let mut seen = fnv::EMPTY;
-    let mut any = false;
-    each_problem(environment, |problem| {
-        any = true;
-        // Children get a corrected arena count, so they do not see this problem.
-        if problem.key != Key::ArenaMax {
-            seen = fnv::append(seen, setting(problem.key).name.as_bytes());
-            seen = fnv::append(seen, problem.value);
-        }
-    });
-    let removed = environment.extra(Extra::Removed);
-    let has_removed = removed.is_some_and(|value| !value.is_empty());
-    if has_removed {
-        any = true;
-        seen = fnv::append(seen, settings::REMOVED_NAME.as_bytes());
+    let mut add = |name: &str, value: &[u8], line: String| {
+        seen = fnv::append(fnv::append(seen, name.as_bytes()), value);
+        lines.push(line);
+    };
+    settings::read(
+        |key| environment.setting(key),
+        |problem| {
+            let line = problem.sentence(log::Quoted(problem.value)).to_string();
+            match problem.key {
+                // Children get a corrected arena count, so they do not see this problem.
+                Key::ArenaMax => add("", b"", line),
+                key => add(setting(key).name, problem.value, line),
+            }
+        },
+    );
+    if let Some(line) = problem_of_malloc_conf(environment) {
+        let value = environment.setting(Key::MallocConf).unwrap_or_default();
+        add(setting(Key::MallocConf).name, value, line);
+    }
+    let removed = environment.extra(Extra::Removed).unwrap_or_default();
+    if !removed.is_empty() {
+        let line = settings::NAME_WAS_REMOVED.to_owned();
+        add(settings::REMOVED_NAME, b"", line);
     }
     let seen = format!("{seen:016x}");
-    if !any || environment.inherited("warned") == Some(seen.as_bytes()) {
+    if lines.is_empty() || environment.inherited("warned") == Some(seen.as_bytes()) {
         return None;
     }
-    each_problem(environment, |problem| say_problem(&problem));
-    report_malloc_conf(environment);
-    if has_removed {
-        log::warn(format_args!("{}", settings::NAME_WAS_REMOVED));
+    for line in lines {
+        log::warn(format_args!("{line}"));
     }
     Some(seen)
+}
+
+/// One line that names the first bad pair and counts the others.
+fn problem_of_malloc_conf(environment: &Snapshot) -> Option<String> {
+    let mut faults = Vec::new();
+    if choose::is_jemalloc() {
+        jemalloc::faults(environment, |text, fault| faults.push((text, fault)));
+    }
+    let ((text, fault), others) = faults.split_first()?;
+    let more = match others.len() {
+        0 => String::new(),
+        count => format!(" (and {count} more)"),
+    };
+    Some(format!(
+        "MALLOC_CONF: {} {fault}{more}; ignored, using {}",
+        log::Quoted(text),
+        log::Quoted(jemalloc::effective().as_bytes()),
+    ))
 }
 
 /// Names settings that have no effect without another one. In silence in most processes: the first NVFlare process says it,
@@ -59,52 +85,6 @@ pub fn report_without_effect(environment: &Snapshot) {
     for sentence in config::settings().without_effect(is_set) {
         log::warn(format_args!("{sentence}"));
     }
-}
-
-/// Visits the problems of the settings table; `MALLOC_CONF` is one problem, with its whole value.
-fn each_problem<'a>(environment: &'a Snapshot, mut report: impl FnMut(Problem<'a>)) {
-    settings::read(|key| environment.setting(key), &mut report);
-    let mut faulty = false;
-    jemalloc::faults(environment, |_, _| faulty = true);
-    if faulty && choose::is_jemalloc() {
-        let value = environment.setting(Key::MallocConf).unwrap_or_default();
-        report(Problem {
-            key: Key::MallocConf,
-            value,
-            fault: Fault::NotAccepted,
-            used: "",
-        });
-    }
-}
-
-fn say_problem(problem: &Problem<'_>) {
-    if problem.key != Key::MallocConf {
-        let value = log::Quoted(problem.value);
-        log::warn(format_args!("{}", problem.sentence(value)));
-    }
-}
-
-/// One line that names the first bad pair and counts the others.
-fn report_malloc_conf(environment: &Snapshot) {
-    if !choose::is_jemalloc() {
-        return;
-    }
-    let (mut first, mut count) = (None, 0u32);
-    jemalloc::faults(environment, |text, fault| {
-        first.get_or_insert((text, fault));
-        count += 1;
-    });
-    let Some((text, fault)) = first else { return };
-    let more = if count > 1 {
-        format!(" (and {} more)", count - 1)
-    } else {
-        String::new()
-    };
-    log::warn(format_args!(
-        "MALLOC_CONF: {} {fault}{more}; ignored, using {}",
-        log::Quoted(text),
-        log::Quoted(jemalloc::effective().as_bytes()),
-    ));
 }
 
 /// `FLARENA_LOG=info`: writes the settings in force in one line, once for a process and its

@@ -16,11 +16,9 @@ use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::net::{self, SendFlags};
 use serde_json::{json, Value};
 
-use super::{descriptors, python, reclaim};
-use crate::channel;
-use crate::garbage;
-use crate::launch;
+use super::{descriptors, python};
 use crate::report::{holders, sites, stats, trim};
+use crate::{channel, garbage, launch, memory_limit};
 use flarena_sys::proc::procfs;
 use flarena_sys::{config, thread::helper};
 
@@ -33,38 +31,44 @@ const PYTHON_TIMEOUT: Duration = Duration::from_secs(5);
 /// Clients that are served before the governor's other work.
 const CLIENTS_AT_ONCE: usize = 16;
 
-/// The listening socket.
+/// The listening socket. It accepts nothing for a while after clients of other users, longer each time. Every user of the
+/// machine may connect, and to find out who it is costs CPU time. Authorized clients wait in the queue meanwhile, for a
+/// second at most.
 pub struct Listener {
     /// `None` if the system refused it, and without an own descriptor table.
-    socket: Option<OwnedFd>,
-    backoff: AcceptBackoff,
+    pub socket: Option<OwnedFd>,
+    closed_until: Option<Instant>,
+    pause: Backoff<Duration>,
 }
 
 impl Listener {
+    const SHORTEST_PAUSE: Duration = Duration::from_millis(20);
+    const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
     pub fn open() -> Listener {
+        Listener::new(descriptors::keep_open(listen))
+    }
+
+    fn new(socket: Option<OwnedFd>) -> Listener {
+        let pause = Backoff::between(Self::SHORTEST_PAUSE, Self::LONGEST_PAUSE);
         Listener {
-            socket: descriptors::has_own_table().then(listen).flatten(),
-            backoff: AcceptBackoff::new(),
+            socket,
+            closed_until: None,
+            pause: pause.starting_at(Duration::ZERO),
         }
     }
 
     /// The descriptor to poll; `None` while no client is accepted.
-    pub fn descriptor(&self) -> Option<c_int> {
-        let is_accepting = self.accepts_in().is_none();
-        self.socket
-            .as_ref()
-            .filter(|_| is_accepting)
-            .map(AsRawFd::as_raw_fd)
+    pub fn descriptor(&self, now: Instant) -> Option<c_int> {
+        let socket = self.socket.as_ref();
+        let accepting = socket.filter(|_| self.accepts_in(now).is_none());
+        accepting.map(AsRawFd::as_raw_fd)
     }
 
     /// The time until clients are accepted again; `None`: they are now.
-    pub fn accepts_in(&self) -> Option<Duration> {
-        self.backoff.accepts_in(Instant::now())
-    }
-
-    /// Closes a socket that reports errors only.
-    pub fn close(&mut self) {
-        self.socket = None;
+    pub fn accepts_in(&self, now: Instant) -> Option<Duration> {
+        let until = self.closed_until.filter(|until| *until > now)?;
+        Some(until - now)
     }
 
     /// Serves the clients that wait.
@@ -81,35 +85,7 @@ impl Listener {
                 unauthorized_peers += 1;
             }
         }
-        self.backoff.served(Instant::now(), unauthorized_peers);
-    }
-}
-
-/// Stops accepting for a while after clients of other users, longer each time. Every user of the
-/// machine may connect, and to find out who it is costs CPU time.
-///
-/// Authorized clients wait in the queue meanwhile, for a second at most. Pure: times in, advice
-/// out.
-struct AcceptBackoff {
-    closed_until: Option<Instant>,
-    pause: Backoff<Duration>,
-}
-
-impl AcceptBackoff {
-    const SHORTEST: Duration = Duration::from_millis(20);
-    const LONGEST: Duration = Duration::from_secs(1);
-
-    fn new() -> AcceptBackoff {
-        let pause = Backoff::between(Self::SHORTEST, Self::LONGEST);
-        AcceptBackoff {
-            closed_until: None,
-            pause: pause.starting_at(Duration::ZERO),
-        }
-    }
-
-    fn accepts_in(&self, now: Instant) -> Option<Duration> {
-        let left = self.closed_until?.saturating_duration_since(now);
-        (left > Duration::ZERO).then_some(left)
+        self.served(Instant::now(), unauthorized_peers);
     }
 
     /// Records that all waiting clients were served.
@@ -133,11 +109,8 @@ fn listen() -> Option<OwnedFd> {
 
 /// True for the process's own user and root, by the kernel's report.
 fn is_authorized(client: &OwnedFd) -> bool {
-    let Some(uid) = uid_of(client) else {
-        return false;
-    };
     let own = rustix::process::geteuid().as_raw();
-    (uid == 0 || uid == own) && !is_ambiguous(uid)
+    uid_of(client).is_some_and(|uid| (uid == 0 || uid == own) && !is_ambiguous(uid))
 }
 
 /// Not by rustix, whose type for the pid of a peer excludes 0: a process outside this pid namespace has none.
@@ -179,9 +152,8 @@ fn is_ambiguous(uid: u32) -> bool {
 
 /// True for the map of the initial user namespace, which maps each user to itself.
 fn maps_all_users(map: &[u8]) -> bool {
-    let mut fields = map.split(u8::is_ascii_whitespace).filter(|f| !f.is_empty());
-    let first = [fields.next(), fields.next(), fields.next()];
-    first == [Some(&b"0"[..]), Some(b"0"), Some(b"4294967295")]
+    let fields = map.split(u8::is_ascii_whitespace).filter(|f| !f.is_empty());
+    fields.take(3).eq([&b"0"[..], b"0", b"4294967295"])
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -234,9 +206,7 @@ fn answer(client: &OwnedFd) {
             json!({ "error": "unknown request; known are stats, trim, who, holders, sites and ping" })
         }
     };
-    let mut line = reply.to_string();
-    line.push('\n');
-    write_all(client, line.as_bytes());
+    write_all(client, format!("{reply}\n").as_bytes());
 }
 
 /// `null` until Python's main thread has found the holders. The client asks again.
@@ -254,7 +224,7 @@ fn trim() -> Value {
     // A main thread that did not respond to the first request is not waited for again.
     let pools = python::ask_for_pools(PYTHON_TIMEOUT)
         && python::POOLS.wait(end.saturating_duration_since(Instant::now()));
-    let (result, released_bytes) = reclaim::counted(trim::trim);
+    let (result, released_bytes) = memory_limit::counted(trim::trim);
     json!({
         "released_bytes": released_bytes,
         "result": result,
@@ -399,20 +369,20 @@ pub mod tests {
 
     #[test]
     fn authorized_clients_never_stop_the_accepting() {
-        let (mut backoff, now) = (AcceptBackoff::new(), Instant::now());
+        let (mut listener, now) = (Listener::new(None), Instant::now());
         for _ in 0..1000 {
-            backoff.served(now, 0);
-            assert_eq!(backoff.accepts_in(now), None);
+            listener.served(now, 0);
+            assert_eq!(listener.accepts_in(now), None);
         }
     }
 
     #[test]
     fn endless_unauthorized_peers_are_accepted_once_a_second() {
-        let (mut backoff, start) = (AcceptBackoff::new(), Instant::now());
+        let (mut listener, start) = (Listener::new(None), Instant::now());
         let (mut now, mut accepted) = (start, 0);
         while now < start + Duration::from_secs(60) {
-            if backoff.accepts_in(now).is_none() {
-                backoff.served(now, 1);
+            if listener.accepts_in(now).is_none() {
+                listener.served(now, 1);
                 accepted += 1;
             }
             now += Duration::from_millis(1);
@@ -422,11 +392,11 @@ pub mod tests {
 
     #[test]
     fn one_unauthorized_peer_delays_others_for_the_shortest_time() {
-        let (mut backoff, now) = (AcceptBackoff::new(), Instant::now());
-        let shortest = AcceptBackoff::SHORTEST;
-        backoff.served(now, 1);
-        assert_eq!(backoff.accepts_in(now), Some(shortest));
-        assert_eq!(backoff.accepts_in(now + shortest), None);
+        let (mut listener, now) = (Listener::new(None), Instant::now());
+        let shortest = Listener::SHORTEST_PAUSE;
+        listener.served(now, 1);
+        assert_eq!(listener.accepts_in(now), Some(shortest));
+        assert_eq!(listener.accepts_in(now + shortest), None);
     }
 
     #[test]

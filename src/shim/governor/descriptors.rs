@@ -12,17 +12,21 @@ use std::ffi::{c_int, CStr};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use flarena_sys::seccomp;
+use rustix::fd::AsRawFd;
+use rustix::process::{getpid, pidfd_getfd, pidfd_open, PidfdFlags, PidfdGetfdFlags};
 
 /// In the own table 0 and 1 are an epoll instance, so that no file of the governor gets a number to
 /// which code writes its output.
 const PLACEHOLDER: c_int = 0;
+/// The first number that the governor does not take over from the program.
+const FIRST_COPY: c_int = libc::STDERR_FILENO + 1;
 
 static HAS_OWN_TABLE: AtomicBool = AtomicBool::new(false);
 
-/// Only with its own table may the governor keep a descriptor open. Without, it has neither a
+/// Opens a descriptor to keep. Only with its own table may the governor keep one. Without, it has neither a
 /// control channel nor a pressure trigger, and closes each file right after it has read it.
-pub fn has_own_table() -> bool {
-    HAS_OWN_TABLE.load(Relaxed)
+pub fn keep_open<T>(open: impl FnOnce() -> Option<T>) -> Option<T> {
+    HAS_OWN_TABLE.load(Relaxed).then(open)?
 }
 
 /// Leaves the program's table, if the system permits. Called before the governor opens a file.
@@ -46,36 +50,26 @@ pub fn unshare() {
     }
 }
 
-/// Closes more numbers than the governor ever has open.
-fn close_lowest() {
-    for fd in libc::STDERR_FILENO + 1..64 {
-        // SAFETY: only this thread uses the table, and it uses none of these numbers again.
-        unsafe { libc::close(fd) };
+/// Replaces a stderr that the program has closed or replaced by the program's current one.
+pub fn follow_stderr() {
+    if !HAS_OWN_TABLE.load(Relaxed) || is_stderr_current() {
+        return;
+    }
+    replace_stderr(PLACEHOLDER);
+    if seccomp::allows_rare_calls() {
+        let process = pidfd_open(getpid(), PidfdFlags::empty());
+        let stderr = process.and_then(|process| {
+            pidfd_getfd(process, libc::STDERR_FILENO, PidfdGetfdFlags::empty())
+        });
+        if let Ok(stderr) = stderr {
+            replace_stderr(stderr.as_raw_fd());
+        }
     }
 }
 
-/// Replaces a stderr that the program has closed or replaced by the program's current one.
-pub fn follow_stderr() {
-    if !has_own_table() || is_stderr_current() {
-        return;
-    }
-    // SAFETY: only this thread uses the table. It owns the two descriptors that it closes.
-    unsafe {
-        libc::dup3(PLACEHOLDER, libc::STDERR_FILENO, libc::O_CLOEXEC);
-        if !seccomp::allows_rare_calls() {
-            return;
-        }
-        let process = libc::syscall(libc::SYS_pidfd_open, libc::getpid(), 0) as c_int;
-        if process < 0 {
-            return;
-        }
-        let stderr = libc::syscall(libc::SYS_pidfd_getfd, process, libc::STDERR_FILENO, 0) as c_int;
-        if stderr >= 0 {
-            libc::dup3(stderr, libc::STDERR_FILENO, libc::O_CLOEXEC);
-            libc::close(stderr);
-        }
-        libc::close(process);
-    }
+fn replace_stderr(fd: c_int) {
+    // SAFETY: only this thread uses the table, and no value owns the number.
+    unsafe { libc::dup3(fd, libc::STDERR_FILENO, libc::O_CLOEXEC) };
 }
 
 /// Compares the targets of both descriptors 2. Also true if the program has none and the governor
@@ -99,18 +93,10 @@ fn target_of<'b>(link: &CStr, buffer: &'b mut [u8; 256]) -> Option<&'b [u8]> {
 /// Copies the table and closes the copied descriptors in one call. So the program's pipes have a
 /// second owner for no longer than the call.
 fn unshare_by_close_range() -> bool {
-    const CLOSE_RANGE_UNSHARE: u32 = 1 << 1;
+    const UNSHARE: u32 = 1 << 1;
     // SAFETY: the call closes numbers in a copy that it makes for this thread. It makes none if no
     // thread shares the table, and then the program has no thread left.
-    let error = unsafe {
-        libc::syscall(
-            libc::SYS_close_range,
-            libc::STDERR_FILENO + 1,
-            u32::MAX,
-            CLOSE_RANGE_UNSHARE,
-        )
-    };
-    error == 0
+    unsafe { libc::syscall(libc::SYS_close_range, FIRST_COPY, u32::MAX, UNSHARE) == 0 }
 }
 
 /// For kernels before 5.9: copies the table, and closes the copied descriptors one by one.
@@ -123,20 +109,24 @@ fn unshare_and_close_each() -> bool {
     if unsafe { libc::syscall(libc::SYS_unshare, libc::CLONE_FILES) } != 0 {
         return false;
     }
-    // In a full table the list could not be opened.
-    close_lowest();
-    let number = |entry: std::io::Result<std::fs::DirEntry>| -> Option<c_int> {
-        entry.ok()?.file_name().to_str()?.parse().ok()
-    };
-    let open: Vec<c_int> = std::fs::read_dir("/proc/thread-self/fd")
-        .map(|entries| entries.filter_map(number).collect())
-        .unwrap_or_default();
-    for fd in open {
-        if fd > libc::STDERR_FILENO {
-            // SAFETY: a copy of a program's descriptor in this thread's own table, or the number of
-            // the list, which is closed.
+    let close = |fd: c_int| {
+        if fd >= FIRST_COPY {
+            // SAFETY: only this thread uses the table, and no value owns a number from here on.
             unsafe { libc::close(fd) };
         }
-    }
+    };
+    // More numbers than the governor ever has open: in a full table the list could not be opened.
+    (FIRST_COPY..64).for_each(close);
+    numbers_in("/proc/thread-self/fd")
+        .into_iter()
+        .for_each(close);
     true
+}
+
+/// The entries of a folder of `/proc` that are numbers.
+pub fn numbers_in(folder: &str) -> Vec<c_int> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .collect()
 }

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use flarena_shared::backoff::Backoff;
 use rustix::time::ClockId;
 
+use crate::memory_limit::WORTHWHILE_BYTES;
 use flarena_sys::time;
 
 /// Interval between two checks while the program works or was just trimmed.
@@ -22,8 +23,6 @@ const IDLE_SHARE: f64 = 0.05;
 const QUIET: Duration = Duration::from_secs(1);
 /// CPU time after which the heap may have new free memory.
 const WORK: Duration = Duration::from_millis(100);
-/// A trim that released less was not worth its locks.
-const WORTHWHILE_BYTES: u64 = 4 << 20;
 const LONGEST_BACKOFF: Duration = Duration::from_secs(120);
 
 /// The CPU time of the program's threads, without the governor's.
@@ -36,20 +35,13 @@ pub struct Idle {
     /// Time and CPU time of the last check.
     last: Option<(Instant, Duration)>,
     idle_since: Option<Instant>,
-    trimmed: Option<Trim>,
+    /// Time and CPU time of the last trim.
+    trimmed: Option<(Instant, Duration)>,
     /// The program worked since the last trim, even if for less than [`WORK`]. A program that waits
     /// for a processor or a disk in the middle of its work gets trimmed before it has freed
     /// anything.
     worked_since_trim: bool,
     backoff: Backoff<Duration>,
-}
-
-/// The last trim.
-#[derive(Clone, Copy)]
-struct Trim {
-    at: Instant,
-    /// CPU time of the program at that time.
-    cpu: Duration,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -108,7 +100,7 @@ impl Idle {
 
     /// Records the trim that [`Idle::check`] advised.
     pub fn trimmed(&mut self, now: Instant, released_bytes: u64) {
-        self.trimmed = self.last.map(|(_, cpu)| Trim { at: now, cpu });
+        self.trimmed = self.last.map(|(_, cpu)| (now, cpu));
         self.worked_since_trim = false;
         if released_bytes >= WORTHWHILE_BYTES {
             self.backoff.reset();
@@ -134,9 +126,9 @@ impl Idle {
     }
 
     fn is_trim_due(&self, now: Instant, cpu: Duration) -> bool {
-        self.trimmed.is_none_or(|last| {
-            let has_worked = self.worked_since_trim || cpu.saturating_sub(last.cpu) >= WORK;
-            has_worked && now.duration_since(last.at) >= self.backoff.value()
+        self.trimmed.is_none_or(|(at, cpu_then)| {
+            let has_worked = self.worked_since_trim || cpu.saturating_sub(cpu_then) >= WORK;
+            has_worked && now.duration_since(at) >= self.backoff.value()
         })
     }
 }

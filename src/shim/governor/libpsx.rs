@@ -5,7 +5,7 @@
 //! was sent to the governor's thread runs its handler between two pieces of work, where this thread holds no lock.
 
 use std::ffi::c_int;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{FromRawFd, OwnedFd};
 
 use super::descriptors;
 use flarena_sys::proc::procfs;
@@ -15,18 +15,14 @@ const SIGSYS: u64 = 1 << (libc::SIGSYS - 1);
 
 pub struct Signal {
     /// Readable while a SIGSYS is pending. `None`: the signal waits for the next tick.
-    arrival: Option<OwnedFd>,
+    pub arrival: Option<OwnedFd>,
 }
 
 impl Signal {
     pub fn watch() -> Signal {
         Signal {
-            arrival: descriptors::has_own_table().then(open).flatten(),
+            arrival: descriptors::keep_open(open),
         }
-    }
-
-    pub fn descriptor(&self) -> Option<c_int> {
-        self.arrival.as_ref().map(AsRawFd::as_raw_fd)
     }
 
     /// Runs the handler if the signal was sent to this thread.

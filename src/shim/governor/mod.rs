@@ -13,20 +13,22 @@ mod libpsx;
 mod periodic;
 mod pressure;
 mod python;
-mod reclaim;
 mod scheduling;
 mod sites;
 
 use std::ffi::c_void;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-use crate::backends::{choose, jemalloc};
+use crate::backends::choose::{self, dispatch};
+use crate::backends::jemalloc;
 use crate::garbage::{self, Depth, Reason};
-use crate::launch::{self, COUNTERS};
 use crate::report::panic::{self, Entry};
+use crate::report::trim;
+use crate::{launch, memory_limit};
 use flarena_recycler as recycler;
-use flarena_sys::{config, proc::cgroup, proc::procfs, thread::helper};
+use flarena_sys::{config, thread::helper};
 
 #[cfg(test)]
 pub use control::tests::any_request;
@@ -41,7 +43,7 @@ const POOLS_USEFUL_WHEN_IDLE: Duration = Duration::from_secs(1);
 pub extern "C" fn run(_: *mut c_void) -> *mut c_void {
     if panic::contain(Entry::Governor, run_until_stopped).is_none() {
         launch::give_up();
-        exit_if_alone();
+        helper::exit_if_alone();
     }
     std::ptr::null_mut()
 }
@@ -54,13 +56,6 @@ pub fn after_fork_in_child() {
     }
 }
 
-/// A main thread that ended by a raw system call has run no destructor that ends the governor.
-fn exit_if_alone() {
-    if procfs::has_only_this_thread_left() {
-        helper::exit_process();
-    }
-}
-
 fn run_until_stopped() {
     helper::register();
     helper::run_work(|| {
@@ -69,12 +64,15 @@ fn run_until_stopped() {
         if choose::is_jemalloc() && jemalloc::wants_background_threads(config::environment()) {
             jemalloc::ctl::BACKGROUND_THREAD.write(true);
         }
-        recycler::set_governor(recycler::Governor::Running);
-        // A process without a governor never needs to read its control group.
-        if config::settings().memory_limit_bytes.is_none() {
-            recycler::set_memory_limit(cgroup::memory().0.limit_bytes);
+        launch::tell_recycler(recycler::Governor::Running);
+        Governor {
+            idle: idle::Idle::new(),
+            pressure: pressure::Pressure::open(),
+            control: control::Listener::open(),
+            signal: libpsx::Signal::watch(),
+            periodic: periodic::Periodic::new(Instant::now()),
+            collections: 0,
         }
-        Governor::new()
     })
     .watch();
 }
@@ -90,23 +88,15 @@ struct Governor {
 }
 
 impl Governor {
-    fn new() -> Governor {
-        Governor {
-            idle: idle::Idle::new(),
-            pressure: pressure::Pressure::new(config::settings()),
-            control: control::Listener::open(),
-            signal: libpsx::Signal::watch(),
-            periodic: periodic::Periodic::new(Instant::now()),
-            collections: 0,
-        }
-    }
-
     fn watch(mut self) {
         let mut next_tick = Instant::now();
         let mut decay_in = None;
         loop {
-            let pause = next_tick.saturating_duration_since(Instant::now());
-            let earlier = [decay_in, self.control.accepts_in()].into_iter().flatten();
+            let now = Instant::now();
+            let pause = next_tick.saturating_duration_since(now);
+            let earlier = [decay_in, self.control.accepts_in(now)]
+                .into_iter()
+                .flatten();
             let woken = self.wait(earlier.fold(pause, Duration::min));
             if woken.by_signal || Instant::now() >= next_tick {
                 self.signal.handle();
@@ -121,7 +111,7 @@ impl Governor {
                     self.control.serve();
                 }
                 if woken.by_stall || Instant::now() >= next_tick {
-                    COUNTERS.ticks.fetch_add(1, Relaxed);
+                    launch::TICKS.fetch_add(1, Relaxed);
                     next_tick = Instant::now() + self.tick(woken);
                 }
             });
@@ -132,16 +122,16 @@ impl Governor {
     fn tick(&mut self, woken: Woken) -> Duration {
         #[cfg(feature = "defect")]
         panic::provoke::in_governor();
-        exit_if_alone();
+        helper::exit_if_alone();
         // Another process may have set a limit.
         choose::follow_limits();
         let now = Instant::now();
         let level = self.pressure.check(now, woken.by_stall);
-        COUNTERS.near_limit.store(level.near_limit, Relaxed);
+        launch::NEAR_LIMIT.store(level.near_limit, Relaxed);
         recycler::set_pressure(level.near_limit);
         if level.reclaim {
             python::ask_for_pools(POOLS_USEFUL_NEAR_LIMIT);
-            let released = reclaim::everything();
+            let (_, released) = memory_limit::counted(|| trim::release(0));
             self.pressure.reclaimed(now, released);
         }
         let collections = garbage::total().collections;
@@ -155,8 +145,7 @@ impl Governor {
         }
         if advice.trim_backend {
             python::ask_for_pools(POOLS_USEFUL_WHEN_IDLE);
-            let released = reclaim::idle_heap();
-            self.idle.trimmed(now, released);
+            self.idle.trimmed(now, trim_heap());
         }
         self.periodic.mark_if_due(now, level.near_limit);
         self.request_collection(level.near_limit, &advice);
@@ -186,11 +175,7 @@ impl Governor {
         let Some(granted) = reasons.iter().find(|&&one| garbage::request(one)) else {
             return;
         };
-        let is_asked = match granted.depth() {
-            Depth::Young => python::YOUNG_COLLECTION.ask(),
-            Depth::Full => python::COLLECTION.ask(),
-        };
-        if !is_asked {
+        if !python::collection(granted.depth()).ask() {
             garbage::withdraw(granted.requester());
         }
     }
@@ -201,10 +186,11 @@ impl Governor {
             events,
             revents: 0,
         };
+        let raw = |fd: &Option<OwnedFd>| fd.as_ref().map(AsRawFd::as_raw_fd);
         let mut fds = [
-            poll(self.control.descriptor(), libc::POLLIN),
-            poll(self.pressure.descriptor(), libc::POLLPRI),
-            poll(self.signal.descriptor(), libc::POLLIN),
+            poll(self.control.descriptor(Instant::now()), libc::POLLIN),
+            poll(raw(&self.pressure.trigger), libc::POLLPRI),
+            poll(raw(&self.signal.arrival), libc::POLLIN),
         ];
         // Rounded up: with 0 for less than a millisecond the thread would spin.
         let timeout = i32::try_from(pause.as_micros().div_ceil(1000)).unwrap_or(i32::MAX);
@@ -214,12 +200,13 @@ impl Governor {
             return Woken::default();
         }
         let [client, stall, signal] = fds.map(|fd| fd.revents);
-        // With a descriptor that reports errors only, the thread would spin.
+        // With a descriptor that reports errors only, the thread would spin. The trigger does if its control group was
+        // removed.
         if client & !libc::POLLIN != 0 {
-            self.control.close();
+            self.control.socket = None;
         }
         if stall & !libc::POLLPRI & !libc::POLLERR != 0 || stall == libc::POLLERR {
-            self.pressure.close();
+            self.pressure.trigger = None;
         }
         Woken {
             by_client: client == libc::POLLIN,
@@ -230,8 +217,8 @@ impl Governor {
 
     /// Leaves a process without a governor. If there will be none, the recycler caches little from now on.
     fn leave(mut self) {
-        self.control.close();
-        self.pressure.close();
+        self.control.socket = None;
+        self.pressure.trigger = None;
         recycler::trim();
         recycler::set_governor(if launch::will_restart() {
             recycler::Governor::NotStarted
@@ -239,6 +226,15 @@ impl Governor {
             recycler::Governor::Unavailable
         });
     }
+}
+
+/// Releases the free memory of the backend in an idle program. Returns the bytes. If the user chose how long jemalloc
+/// keeps pages, only its own decay releases them.
+fn trim_heap() -> u64 {
+    if choose::is_jemalloc() && jemalloc::has_users_decay(config::environment()) {
+        return 0;
+    }
+    memory_limit::counted(|| dispatch!(trim(0))).1
 }
 
 /// The reasons to wake up before the timeout.

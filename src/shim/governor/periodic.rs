@@ -62,7 +62,13 @@ impl Periodic {
         let comes_near = near_limit && !self.was_near_limit;
         self.was_near_limit = near_limit;
         let elapsed = now.duration_since(self.marked_at);
-        let is_peak = resident_bytes > self.highest_bytes + self.peak_step(near_limit);
+        // The step is a share of the size, so a process that grows to twice its size gets about 15 markers, at any speed.
+        let (share, least_bytes) = match near_limit {
+            true => (100, 4 << 20),
+            false => (20, 16 << 20),
+        };
+        let step = (self.highest_bytes / share).max(least_bytes);
+        let is_peak = resident_bytes > self.highest_bytes + step;
         if comes_near || (is_peak && elapsed >= PEAK_PAUSE) {
             self.pause.set_shortest();
         } else if elapsed < self.pause.value().min(SHORTEST_PAUSE) {
@@ -82,16 +88,6 @@ impl Periodic {
         self.marked_at = now;
         self.resident_bytes = resident_bytes;
         self.highest_bytes = self.highest_bytes.max(resident_bytes);
-    }
-
-    /// A size that is higher by more than this is a new highest size. The steps are a share of the
-    /// size, so a process that grows to twice its size gets about 15 markers, at any speed.
-    fn peak_step(&self, near_limit: bool) -> u64 {
-        if near_limit {
-            (self.highest_bytes / 100).max(4 << 20)
-        } else {
-            (self.highest_bytes / 20).max(16 << 20)
-        }
     }
 }
 

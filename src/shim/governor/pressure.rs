@@ -3,22 +3,22 @@
 //! A PSI trigger wakes the governor when tasks stall for memory. The limits of the control group
 //! and `FLARENA_MEMORY_LIMIT` are polled, which works everywhere. `judge` is pure.
 
-use std::ffi::{c_int, CStr, OsStr};
+use std::ffi::{CStr, OsStr};
 use std::fs::File;
 use std::io::Write;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use flarena_shared::backoff::Backoff;
-use flarena_shared::settings::Settings;
 
 use super::descriptors;
-use crate::launch::COUNTERS;
+use crate::launch;
 use crate::memory_limit::{self, Measured, WORTHWHILE_BYTES};
-use flarena_sys::proc::cgroup;
+use flarena_sys::config;
+use flarena_sys::proc::cgroup::{self, Unread};
 
 /// Bounds of the interval between two checks of the limits.
 const FAR_INTERVAL: Duration = Duration::from_secs(2);
@@ -37,11 +37,9 @@ const PSI_TRIGGER: &[u8] = b"some 150000 2000000\0";
 
 pub struct Pressure {
     /// `None` if it is off or not permitted, and without an own descriptor table.
-    trigger: Option<OwnedFd>,
-    watches_group: bool,
-    soft_limit_bytes: Option<u64>,
+    pub trigger: Option<OwnedFd>,
     backoff: Backoff<Duration>,
-    reclaimed_at: Option<Instant>,
+    next_reclaim_at: Option<Instant>,
 }
 
 /// The result of one check.
@@ -55,62 +53,44 @@ pub struct Level {
 }
 
 impl Pressure {
-    pub fn new(settings: &Settings) -> Pressure {
-        let may_open = settings.pressure && descriptors::has_own_table();
-        Pressure {
-            trigger: may_open.then(open_trigger).flatten(),
-            ..Pressure::without_trigger(settings.pressure, settings.memory_limit_bytes)
-        }
+    pub fn open() -> Pressure {
+        let is_on = config::settings().pressure;
+        Pressure::with(descriptors::keep_open(|| is_on.then(open_trigger)?))
     }
 
-    fn without_trigger(watches_group: bool, soft_limit_bytes: Option<u64>) -> Pressure {
+    fn with(trigger: Option<OwnedFd>) -> Pressure {
         let backoff = Backoff::between(SHORTEST_BACKOFF, LONGEST_BACKOFF);
         Pressure {
-            trigger: None,
-            watches_group,
-            soft_limit_bytes,
+            trigger,
             backoff: backoff.starting_at(Duration::ZERO),
-            reclaimed_at: None,
+            next_reclaim_at: None,
         }
-    }
-
-    /// The descriptor to poll.
-    pub fn descriptor(&self) -> Option<c_int> {
-        self.trigger.as_ref().map(AsRawFd::as_raw_fd)
-    }
-
-    /// Closes a trigger that reports errors only: its control group was removed.
-    pub fn close(&mut self) {
-        self.trigger = None;
     }
 
     pub fn check(&mut self, now: Instant, stalled: bool) -> Level {
         if stalled {
-            COUNTERS.pressure_events.fetch_add(1, Relaxed);
+            launch::PRESSURE_EVENTS.fetch_add(1, Relaxed);
         }
-        let measured = memory_limit::watch(self.soft_limit_bytes, self.watches_group);
-        self.judge(now, stalled, measured)
+        self.judge(now, stalled, memory_limit::watch(config::settings()))
     }
 
     /// Records the reclaim that [`Pressure::check`] advised.
     pub fn reclaimed(&mut self, now: Instant, released_bytes: u64) {
-        self.reclaimed_at = Some(now);
         if released_bytes >= WORTHWHILE_BYTES {
             self.backoff.set_shortest();
         } else {
             self.backoff.lengthen();
         }
+        self.next_reclaim_at = Some(now + self.backoff.value());
     }
 
     fn judge(&self, now: Instant, stalled: bool, measured: Measured) -> Level {
         let (near_limit, pause) = match measured {
-            Measured::Distance(distance) => (distance.is_near(), interval(distance.left_bytes())),
-            Measured::NoLimit => (false, NEVER),
-            Measured::Failed => (false, FAR_INTERVAL),
+            Ok(Some(distance)) => (distance.is_near(), interval(distance.left_bytes())),
+            Ok(None) => (false, NEVER),
+            Err(Unread) => (false, FAR_INTERVAL),
         };
-        let may_reclaim = self
-            .reclaimed_at
-            .is_none_or(|then| now.duration_since(then) >= self.backoff.value());
+        let may_reclaim = self.next_reclaim_at.is_none_or(|at| now >= at);
         Level {
             near_limit,
             reclaim: (near_limit || stalled) && may_reclaim,
@@ -148,14 +128,14 @@ mod tests {
     const MB: u64 = 1 << 20;
 
     fn pressure() -> Pressure {
-        Pressure::without_trigger(true, None)
+        Pressure::with(None)
     }
 
     fn at(used_bytes: u64, limit_bytes: u64) -> Measured {
-        Measured::Distance(Distance {
+        Ok(Some(Distance {
             used_bytes,
             limit_bytes,
-        })
+        }))
     }
 
     #[test]
@@ -193,13 +173,13 @@ mod tests {
 
     #[test]
     fn a_stall_without_any_limit_reclaims() {
-        let level = pressure().judge(Instant::now(), true, Measured::NoLimit);
+        let level = pressure().judge(Instant::now(), true, Ok(None));
         assert!(level.reclaim);
     }
 
     #[test]
     fn a_failed_measurement_is_repeated_within_2_s() {
-        let level = pressure().judge(Instant::now(), false, Measured::Failed);
+        let level = pressure().judge(Instant::now(), false, Err(Unread));
         assert_eq!(level.pause, FAR_INTERVAL);
     }
 

@@ -10,6 +10,7 @@ use std::time::Duration;
 use crate::garbage::{self, Depth, Party, Run};
 use crate::python::{text, Attached, Function, MainThreadRequest, Ran};
 use flarena_sys::{config, time};
+use rustix::time::ClockId;
 
 /// The Python package collects at stages under the same condition.
 const COLLECT: Function = Function {
@@ -35,25 +36,22 @@ const RELEASE: Function = Function {
     )),
 };
 
-pub static COLLECTION: MainThreadRequest = MainThreadRequest::new(collect);
-pub static YOUNG_COLLECTION: MainThreadRequest = MainThreadRequest::new(collect_young);
+pub static COLLECTION: MainThreadRequest =
+    MainThreadRequest::new(|python| collect(python, Depth::Full));
+pub static YOUNG_COLLECTION: MainThreadRequest =
+    MainThreadRequest::new(|python| collect(python, Depth::Young));
 pub static POOLS: MainThreadRequest = MainThreadRequest::new(release_pools);
 
-/// The pending call of `COLLECTION`.
-fn collect(python: &Attached) -> Ran {
-    let ran = run_collection(python, Depth::Full);
-    COLLECTION.finish();
-    ran
+/// The request for a collection of this depth.
+pub fn collection(depth: Depth) -> &'static MainThreadRequest {
+    match depth {
+        Depth::Young => &YOUNG_COLLECTION,
+        Depth::Full => &COLLECTION,
+    }
 }
 
-/// The pending call of `YOUNG_COLLECTION`.
-fn collect_young(python: &Attached) -> Ran {
-    let ran = run_collection(python, Depth::Young);
-    YOUNG_COLLECTION.finish();
-    ran
-}
-
-fn run_collection(python: &Attached, depth: Depth) -> Ran {
+/// The pending call of both collections.
+fn collect(python: &Attached, depth: Depth) -> Ran {
     let readings = Run::begin(depth);
     let generation = match depth {
         Depth::Young => 1,
@@ -66,6 +64,7 @@ fn run_collection(python: &Attached, depth: Depth) -> Ran {
     // The governor's policy may not have granted this one: a client's trim asks, too. Then there is
     // no request to finish.
     garbage::finish((Party::Governor, depth));
+    collection(depth).finish();
     ran
 }
 
@@ -74,7 +73,7 @@ fn run_collection(python: &Attached, depth: Depth) -> Ran {
 /// Python's own collector.
 fn release_pools(python: &Attached) -> Ran {
     let has_pools = python.has_imported(&[c"pyarrow", c"torch"]);
-    let is_useful = has_pools && POOLS_EXPIRE_MS.load(Relaxed) > now_ms();
+    let is_useful = has_pools && POOLS_EXPIRE_US.load(Relaxed) > time::now_us(ClockId::Monotonic);
     let ran = if is_useful {
         python.run(&RELEASE, 0)
     } else {
@@ -85,7 +84,7 @@ fn release_pools(python: &Attached) -> Ran {
 }
 
 /// The time after which a release of the pools is no longer useful.
-static POOLS_EXPIRE_MS: AtomicU64 = AtomicU64::new(0);
+static POOLS_EXPIRE_US: AtomicU64 = AtomicU64::new(0);
 
 /// Requests a release of the pools, unless it comes later than `useful_for` or `FLARENA_POOLS` is
 /// off.
@@ -93,10 +92,7 @@ pub fn ask_for_pools(useful_for: Duration) -> bool {
     if !config::settings().pools || POOLS.is_pending() {
         return false;
     }
-    POOLS_EXPIRE_MS.store(now_ms() + useful_for.as_millis() as u64, Relaxed);
+    let expire = time::now(ClockId::Monotonic) + useful_for;
+    POOLS_EXPIRE_US.store(expire.as_micros() as u64, Relaxed);
     POOLS.ask()
-}
-
-fn now_ms() -> u64 {
-    time::now(rustix::time::ClockId::Monotonic).as_millis() as u64
 }

@@ -4,19 +4,14 @@
 //! A seccomp filter that kills may forbid these calls (systemd's `~@resources`). Under such a
 //! filter the governor keeps the values that it inherited.
 
-use std::ffi::{c_int, c_long};
-
+use super::descriptors;
 use flarena_sys::seccomp;
-
-/// Linux supports up to 8192 CPUs.
-const MASK_WORDS: usize = 128;
-
-type Mask = [u64; MASK_WORDS];
+use rustix::process::{self, Pid};
+use rustix::thread::{self, sched_getaffinity, sched_setaffinity, CpuSet};
 
 /// Called after `descriptors::unshare`, as it opens files.
 pub fn leave_the_starters() {
-    // SAFETY: the name is NUL-terminated and shorter than 16 bytes.
-    unsafe { libc::prctl(libc::PR_SET_NAME, c"flarena".as_ptr()) };
+    let _ = thread::set_name(c"flarena");
     if !seccomp::allows_rare_calls() {
         return;
     }
@@ -32,57 +27,33 @@ fn leave_real_time() {
     unsafe {
         let class = libc::sched_getscheduler(0) & !libc::SCHED_RESET_ON_FORK;
         if ![libc::SCHED_OTHER, libc::SCHED_BATCH, libc::SCHED_IDLE].contains(&class) {
-            let mut none: libc::sched_param = std::mem::zeroed();
-            none.sched_priority = 0;
+            let none: libc::sched_param = std::mem::zeroed();
             libc::sched_setscheduler(0, libc::SCHED_OTHER, &none);
         }
     }
 }
 
 /// Takes the CPUs of all threads together. A program that pins one thread does not mean the
-/// governor; a user who confines the process confines all of its threads.
+/// governor; a user who confines the process confines all of its threads. With more than 1024 possible
+/// CPUs the kernel refuses the set, and the governor stays where it was started.
 fn take_the_process_cpus() {
-    let Ok(threads) = std::fs::read_dir("/proc/self/task") else {
-        return;
-    };
-    let mut cpus: Mask = [0; MASK_WORDS];
-    for thread in threads.flatten() {
-        let id: Option<c_int> = thread.file_name().to_str().and_then(|id| id.parse().ok());
-        let Some(thread_cpus) = id.and_then(cpus_of) else {
-            continue;
-        };
-        for (word, thread_cpus) in cpus.iter_mut().zip(thread_cpus) {
-            *word |= thread_cpus;
+    let mut cpus = CpuSet::new();
+    let threads = descriptors::numbers_in("/proc/self/task");
+    for thread in threads.into_iter().filter_map(Pid::from_raw) {
+        if let Ok(set) = sched_getaffinity(Some(thread)) {
+            (0..CpuSet::MAX_CPU)
+                .filter(|&cpu| set.is_set(cpu))
+                .for_each(|cpu| cpus.set(cpu));
         }
     }
-    // SAFETY: the mask has the length that is passed. 0 is the calling thread. The kernel refuses
-    // an empty mask.
-    unsafe { libc::syscall(libc::SYS_sched_setaffinity, 0, size_of::<Mask>(), &cpus) };
-}
-
-fn cpus_of(thread: c_int) -> Option<Mask> {
-    let mut cpus: Mask = [0; MASK_WORDS];
-    // SAFETY: the buffer has the length that is passed.
-    let written: c_long = unsafe {
-        libc::syscall(
-            libc::SYS_sched_getaffinity,
-            thread,
-            size_of::<Mask>(),
-            &raw mut cpus,
-        )
-    };
-    (written > 0).then_some(cpus)
+    // The kernel refuses an empty set.
+    let _ = sched_setaffinity(None, &cpus);
 }
 
 /// Takes the main thread's nice value: on Linux each thread has one. The kernel may refuse a lower
 /// value than the present one.
 fn take_the_process_nice() {
-    // SAFETY: the calls take numbers alone: the id of the main thread, and 0 for this one.
-    unsafe {
-        *libc::__errno_location() = 0;
-        let nice = libc::getpriority(libc::PRIO_PROCESS, libc::getpid() as libc::id_t);
-        if nice != -1 || *libc::__errno_location() == 0 {
-            libc::setpriority(libc::PRIO_PROCESS, 0, nice);
-        }
+    if let Ok(nice) = process::getpriority_process(Some(process::getpid())) {
+        let _ = process::setpriority_process(None, nice);
     }
 }

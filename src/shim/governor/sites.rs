@@ -32,13 +32,9 @@ pub static CHECK: MainThreadRequest = MainThreadRequest::new(check_frames);
 
 /// Turns sites on, and returns their state. If Python's frames are not read, it has the reason.
 pub fn start() -> Who {
-    let obstacle = if sites::reads_python() {
-        None
-    } else {
-        try_start().err()
-    };
+    let started = try_start();
     let mut who = report::sites::document();
-    if let Some(obstacle) = obstacle {
+    if let Err(obstacle) = started {
         who.reason = Some(obstacle.to_owned());
     }
     who
@@ -46,6 +42,9 @@ pub fn start() -> Who {
 
 /// Succeeds also if the check has failed, which is in the report's reason.
 fn try_start() -> Result<(), &'static str> {
+    if sites::reads_python() {
+        return Ok(());
+    }
     if CHECK.is_pending() {
         return Err(NOT_RUN);
     }
@@ -74,11 +73,7 @@ fn try_start() -> Result<(), &'static str> {
     if !CHECK.ask() {
         return Err("its Python accepts no call at the moment: try again");
     }
-    if CHECK.wait(TIMEOUT) {
-        Ok(())
-    } else {
-        Err(NOT_RUN)
-    }
+    CHECK.wait(TIMEOUT).then_some(()).ok_or(NOT_RUN)
 }
 
 /// The pending call of `CHECK`.

@@ -10,7 +10,7 @@ use serde_json::{json, Map, Value};
 use crate::backends::jemalloc::{self, ctl};
 use crate::backends::{choose, glibc};
 use crate::garbage;
-use crate::launch::{self, COUNTERS};
+use crate::launch;
 use crate::memory_limit;
 use crate::report::history::HISTORY;
 use crate::report::panic::contain_call;
@@ -159,9 +159,9 @@ fn recycler_numbers() -> Value {
 fn governor_numbers() -> Value {
     json!({
         "running": launch::is_running(),
-        "ticks": COUNTERS.ticks.load(Relaxed),
-        "near_limit": COUNTERS.near_limit.load(Relaxed),
-        "pressure_events": COUNTERS.pressure_events.load(Relaxed),
+        "ticks": launch::TICKS.load(Relaxed),
+        "near_limit": launch::NEAR_LIMIT.load(Relaxed),
+        "pressure_events": launch::PRESSURE_EVENTS.load(Relaxed),
         "reclaims": memory_limit::RECLAIMS.load(Relaxed),
         "reclaimed_bytes_total": memory_limit::RECLAIMED_BYTES.load(Relaxed),
     })

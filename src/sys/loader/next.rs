@@ -1,40 +1,52 @@
 //! Functions that this library exports and passes on.
 
-use std::ffi::{c_void, CStr};
+use std::ffi::{c_int, c_void, CStr};
+use std::marker::PhantomData;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
+use crate::errno;
 use crate::loader::{dl, objects};
 
 /// The function that a call would reach without this library: of another preload or of libc, which may be musl.
-pub struct Next {
+pub struct Next<F> {
     name: &'static CStr,
     address: AtomicPtr<c_void>,
+    function: PhantomData<F>,
 }
 
-impl Next {
-    pub const fn new(name: &'static CStr) -> Next {
-        let address = AtomicPtr::new(ptr::null_mut());
-        Next { name, address }
+impl<F> Next<F> {
+    /// # Safety
+    /// `F` must be the type of a function pointer that fits every function of this name.
+    pub const unsafe fn new(name: &'static CStr) -> Next<F> {
+        Next {
+            name,
+            address: AtomicPtr::new(ptr::null_mut()),
+            function: PhantomData,
+        }
     }
 
-    /// Null if there is none. The constructor calls it: a signal handler may call the function, and a thread that
-    /// waits for the loader.
-    pub fn find(&self) -> *const c_void {
+    /// The constructor calls it: a signal handler may call the function, and a thread that waits for the loader.
+    pub fn find(&self) -> Option<F> {
         // SAFETY: RTLD_NEXT is a handle that dlsym accepts.
         let mut found = unsafe { dl::symbol(libc::RTLD_NEXT, self.name) };
         if found.is_null() {
             found = objects::in_other_libc(self.name);
         }
         self.address.store(found.cast_mut(), Relaxed);
-        found
+        // SAFETY: null or a function with this name, which `F` fits.
+        unsafe { objects::cast(found) }
     }
 
     /// The constructor has found it, unless another constructor calls.
-    pub fn get(&self) -> *const c_void {
-        match self.address.load(Relaxed) {
-            unknown if unknown.is_null() => self.find(),
-            found => found,
-        }
+    pub fn get(&self) -> Option<F> {
+        // SAFETY: null or a function with this name, which `F` fits.
+        unsafe { objects::cast(self.address.load(Relaxed)) }.or_else(|| self.find())
     }
+}
+
+/// Fails as a system call that does not exist.
+pub fn missing() -> c_int {
+    errno::set(libc::ENOSYS);
+    -1
 }

@@ -114,16 +114,13 @@ impl LimitedGroup {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unread;
 
-/// Of the process's group and its ancestors, the one that may still use the fewest bytes, with its usage; `None`
-/// without a limit.
+/// Of the process's group and its ancestors, the one that may still use the fewest bytes; `None` without a limit.
 #[inline(never)]
-pub fn nearest_limit() -> Result<Option<(LimitedGroup, Option<u64>)>, Unread> {
+pub fn nearest_limit() -> Result<Option<LimitedGroup>, Unread> {
     let mut membership = [0; 4096];
     let groups = procfs::read_file(c"/proc/self/cgroup", &mut membership).ok_or(Unread)?;
     Ok(memory_group(groups).and_then(|(mount, path, files)| {
-        let nearest = nearest_upwards(mount, path, files)?;
-        let used_bytes = nearest.memory.unreclaimable_bytes();
-        Some((LimitedGroup::new(&nearest, files)?, used_bytes))
+        LimitedGroup::new(&nearest_upwards(mount, path, files)?, files)
     }))
 }
 

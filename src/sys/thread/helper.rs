@@ -109,10 +109,13 @@ pub fn await_end(patience: Patience) -> bool {
 }
 
 /// Ends a process whose other threads have all ended. Without the helper thread the end of the last
-/// thread would have ended it, with the main thread's status and without exit handlers.
-pub fn exit_process() {
-    // SAFETY: the call ends this thread. No other thread is left to need what it holds.
-    unsafe { libc::syscall(libc::SYS_exit, 0) };
+/// thread would have ended it, with the main thread's status and without exit handlers. A main thread that ended by a raw
+/// system call has run no destructor that ends the helper thread.
+pub fn exit_if_alone() {
+    if procfs::has_only_this_thread_left() {
+        // SAFETY: the call ends this thread. No other thread is left to need what it holds.
+        unsafe { libc::syscall(libc::SYS_exit, 0) };
+    }
 }
 
 /// Runs a piece of the helper thread's work. Waits first while the thread is quiesced.
@@ -145,8 +148,8 @@ fn begin_work() {
         sleep_1ms();
         checks += 1;
         // A thread that the kernel ends inside fork never calls `resume`.
-        if checks.is_multiple_of(CHECKS_PER_EXIT_CHECK) && procfs::has_only_this_thread_left() {
-            exit_process();
+        if checks.is_multiple_of(CHECKS_PER_EXIT_CHECK) {
+            exit_if_alone();
         }
     }
 }
