@@ -40,18 +40,20 @@ impl<F: Copy> Target<F> {
     }
 
     pub fn set(&self, function: F) {
-        // SAFETY: F is a function pointer, which has the size of a data pointer (asserted in get()).
-        let target = unsafe { std::mem::transmute_copy(&function) };
-        self.0.store(target, Ordering::Relaxed);
+        self.0.store(Self::address(function), Ordering::Relaxed);
     }
 
     /// Sets the target unless it has changed from `old`.
     pub fn replace(&self, old: F, new: F) {
-        // SAFETY: F is a function pointer, which has the size of a data pointer (asserted in get()).
-        let [old, new] = [old, new].map(|target| unsafe { std::mem::transmute_copy(&target) });
+        let [old, new] = [old, new].map(Self::address);
         let _ = self
             .0
             .compare_exchange(old, new, Ordering::Relaxed, Ordering::Relaxed);
+    }
+
+    fn address(function: F) -> *mut () {
+        // SAFETY: F is a function pointer, which has the size of a data pointer (asserted in get()).
+        unsafe { std::mem::transmute_copy(&function) }
     }
 
     /// # Safety

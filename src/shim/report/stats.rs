@@ -1,6 +1,6 @@
 //! The statistics of the process as one JSON object, and the effective settings.
 
-use std::ffi::{c_char, c_int, CStr};
+use std::ffi::{c_char, c_int};
 use std::sync::atomic::Ordering::Relaxed;
 
 use flarena_shared::settings::{Key, Setting, TABLE};
@@ -12,6 +12,7 @@ use crate::backends::{choose, glibc};
 use crate::garbage;
 use crate::launch::{self, COUNTERS};
 use crate::memory_limit;
+use crate::python::text;
 use crate::report::history::HISTORY;
 use crate::report::panic::contain_call;
 use crate::report::{buffer, mark, memory, stage_sizes};
@@ -179,12 +180,7 @@ fn garbage_numbers() -> Value {
 
 /// The body of `flarena_version`: a static string.
 pub fn version() -> *const c_char {
-    const TEXT: &CStr =
-        match CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_VERSION"), "\0").as_bytes()) {
-            Ok(text) => text,
-            Err(_) => c"",
-        };
-    TEXT.as_ptr()
+    text(concat!(env!("CARGO_PKG_VERSION"), "\0")).as_ptr()
 }
 
 /// The body of `flarena_allocator`: a static string.

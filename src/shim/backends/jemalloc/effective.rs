@@ -18,19 +18,16 @@ pub fn effective() -> String {
 
 fn read_back(given: Pair<'_>) -> String {
     let key = String::from_utf8_lossy(given.key);
-    let (key, value) = match key.as_ref() {
+    let key = match key.as_ref() {
+        "lg_tcache_max" => "tcache_max",
+        key => key,
+    };
+    let value = match key {
         // Both may change at run time; new arenas get these values.
-        "dirty_decay_ms" => (
-            key.as_ref(),
-            ctl::NEW_DIRTY_DECAY_MS.read().map(|n| n.to_string()),
-        ),
-        "muzzy_decay_ms" => (
-            key.as_ref(),
-            ctl::NEW_MUZZY_DECAY_MS.read().map(|n| n.to_string()),
-        ),
-        "lg_tcache_max" => ("tcache_max", ctl::option("tcache_max")),
-        "slab_sizes" => (key.as_ref(), slab_sizes(given.value)),
-        name => (name, ctl::option(name)),
+        "dirty_decay_ms" => ctl::NEW_DIRTY_DECAY_MS.read().map(|ms| ms.to_string()),
+        "muzzy_decay_ms" => ctl::NEW_MUZZY_DECAY_MS.read().map(|ms| ms.to_string()),
+        "slab_sizes" => slab_sizes(given.value),
+        key => ctl::option(key),
     };
     // jemalloc cannot report a few options. It accepted them unchanged, because they were validated.
     let value = value.unwrap_or_else(|| String::from_utf8_lossy(given.value).into_owned());

@@ -120,13 +120,7 @@ impl Backend for Jemalloc {
 /// the recycler's.
 #[inline(always)]
 fn after_purge(size: usize, allocate: impl Fn() -> *mut c_void) -> *mut c_void {
-    let purge = || {
-        let is_limited = limits::is_any_set();
-        if is_limited {
-            purge_all();
-        }
-        is_limited
-    };
+    let purge = || limits::is_any_set().then(purge_all).is_some();
     refusals::try_again(|| commit_check::alloc_if_backed(size, &allocate), purge)
 }
 
