@@ -207,9 +207,8 @@ pub unsafe fn after_fork_in_child() {
 /// # Safety
 /// The id is NULL or NUL-terminated.
 pub unsafe fn note_job(id: *const c_char) {
-    // SAFETY: not NULL, so the caller promises a NUL-terminated string.
-    let id = (!id.is_null()).then(|| unsafe { CStr::from_ptr(id) }.to_bytes());
-    identity::note_job(id.unwrap_or_default());
+    // SAFETY: as for this function.
+    identity::note_job(unsafe { bytes(id) });
 }
 
 /// The last marker of the program.
@@ -220,12 +219,19 @@ pub fn last() -> Option<LastMarker> {
 /// # Safety
 /// NULL or NUL-terminated.
 unsafe fn name(text: *const c_char) -> Option<String> {
+    // SAFETY: as for this function.
+    let bytes = unsafe { bytes(text) };
+    (!bytes.is_empty()).then(|| marker::name_from_bytes(bytes))
+}
+
+/// # Safety
+/// NULL or NUL-terminated.
+unsafe fn bytes<'a>(text: *const c_char) -> &'a [u8] {
     if text.is_null() {
-        return None;
+        return b"";
     }
     // SAFETY: not NULL, so the caller promises a NUL-terminated string.
-    let bytes = unsafe { CStr::from_ptr(text) }.to_bytes();
-    (!bytes.is_empty()).then(|| marker::name_from_bytes(bytes))
+    unsafe { CStr::from_ptr(text) }.to_bytes()
 }
 
 #[cold]

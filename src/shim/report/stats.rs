@@ -130,15 +130,6 @@ fn backend_numbers() -> Value {
 
 fn recycler_numbers() -> Value {
     let stats = recycler::stats();
-    let counts = recycler::FALLBACK_NAMES.iter().zip(stats.fallbacks);
-    let mut fallbacks: Map<String, Value> = counts
-        .map(|(name, count)| ((*name).to_owned(), count.into()))
-        .collect();
-    // The former name, for one more release.
-    fallbacks.insert(
-        "patched_ended".to_owned(),
-        fallbacks["multi_vma_unmapped"].clone(),
-    );
     json!({
         "enabled": stats.enabled,
         "asks_for_huge_pages": stats.asks_for_huge_pages,
@@ -153,8 +144,19 @@ fn recycler_numbers() -> Value {
         "moved_bytes_total": stats.moved_bytes_total,
         "fresh_bytes_total": stats.fresh_bytes_total,
         "returned_bytes_total": stats.returned_bytes_total,
-        "fallbacks": fallbacks,
+        "fallbacks": fallbacks(stats.fallbacks),
     })
+}
+
+fn fallbacks(counts: [u64; recycler::FALLBACK_NAMES.len()]) -> Value {
+    let counts = recycler::FALLBACK_NAMES.into_iter().zip(counts);
+    let mut fallbacks: Map<String, Value> = counts
+        .map(|(name, count)| (name.to_owned(), count.into()))
+        .collect();
+    // The former name, for one more release.
+    let unmapped = fallbacks["multi_vma_unmapped"].clone();
+    fallbacks.insert("patched_ended".to_owned(), unmapped);
+    fallbacks.into()
 }
 
 fn governor_numbers() -> Value {
@@ -191,4 +193,20 @@ pub fn allocator() -> *const c_char {
         c"glibc"
     }
     .as_ptr()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_fallback_has_its_count_and_a_former_name_that_of_the_new_one() {
+        let counts = std::array::from_fn(|index| index as u64 + 10);
+        let json = fallbacks(counts);
+        for (name, count) in recycler::FALLBACK_NAMES.iter().zip(counts) {
+            assert_eq!(json[name], count, "{name}");
+        }
+        assert!(json["patched_ended"].is_u64());
+        assert_eq!(json["patched_ended"], json["multi_vma_unmapped"]);
+    }
 }
