@@ -1,13 +1,5 @@
 //! Link options of libflarena.so, and a check of the embedded jemalloc's version.
 
-#[macro_use]
-#[path = "backends/jemalloc/replaced.rs"]
-mod replaced;
-
-macro_rules! names {
-    ($($name:ident)*) => { [$(stringify!($name)),*] };
-}
-
 fn main() {
     check_jemalloc();
     // .dynsym must not share a page with code, because symbols.rs writes to it once, at load. The linker
@@ -24,16 +16,52 @@ fn main() {
         // The library's malloc and free must be a pair. If another allocator came first in LD_PRELOAD,
         // the linker could bind one of them to that allocator.
         "-Wl,-Bsymbolic",
+        // backends/jemalloc/tls.rs
+        "-Wl,--wrap=__tls_get_addr",
+        // Functions that jemalloc calls; backends/jemalloc/libc_calls.rs has the replacements.
+        "-Wl,--wrap=secure_getenv",
+        "-Wl,--wrap=readlink",
+        "-Wl,--wrap=pthread_atfork",
+        "-Wl,--wrap=mmap",
+        "-Wl,--wrap=munmap",
+        "-Wl,--wrap=mprotect",
+        "-Wl,--wrap=madvise",
+        "-Wl,--wrap=clock_gettime",
+        "-Wl,--wrap=gettimeofday",
+        "-Wl,--wrap=sysconf",
+        "-Wl,--wrap=sched_getaffinity",
+        "-Wl,--wrap=dlsym",
+        "-Wl,--wrap=dladdr",
+        "-Wl,--wrap=_dl_find_object",
+        "-Wl,--wrap=pthread_mutex_init",
+        "-Wl,--wrap=pthread_mutex_lock",
+        "-Wl,--wrap=pthread_mutex_trylock",
+        "-Wl,--wrap=pthread_mutex_unlock",
+        "-Wl,--wrap=pthread_mutexattr_init",
+        "-Wl,--wrap=pthread_mutexattr_settype",
+        "-Wl,--wrap=pthread_mutexattr_destroy",
+        "-Wl,--wrap=pthread_cond_init",
+        "-Wl,--wrap=pthread_cond_signal",
+        "-Wl,--wrap=pthread_cond_wait",
+        "-Wl,--wrap=pthread_cond_timedwait",
+        "-Wl,--wrap=pthread_key_create",
+        "-Wl,--wrap=pthread_setspecific",
+        "-Wl,--wrap=pthread_join",
+        "-Wl,--wrap=pthread_sigmask",
+        "-Wl,--wrap=pthread_setname_np",
+        "-Wl,--wrap=sigfillset",
+        "-Wl,--wrap=sched_getcpu",
+        "-Wl,--wrap=sched_setaffinity",
+        "-Wl,--wrap=sched_yield",
+        "-Wl,--wrap=getpid",
+        "-Wl,--wrap=sbrk",
+        "-Wl,--wrap=syscall",
+        "-Wl,--wrap=_rjem_je_pages_boot",
+        "-Wl,--wrap=_rjem_je_arena_choose_hard",
     ] {
         println!("cargo:rustc-cdylib-link-arg={option}");
     }
-    // backends/jemalloc/tls.rs replaces the first one, and libc_calls.rs the others.
-    let names = ["__tls_get_addr"].into_iter();
-    for name in names.chain(replaced!(names)).chain(libcs_own!(names)) {
-        println!("cargo:rustc-cdylib-link-arg=-Wl,--wrap={name}");
-    }
     println!("cargo:rerun-if-changed=build.rs");
-    println!("cargo:rerun-if-changed=backends/jemalloc/replaced.rs");
 }
 
 /// backends/jemalloc/libc_calls.rs writes to a structure that jemalloc keeps to itself. Its numbers are those of this

@@ -1,4 +1,4 @@
-//! Replacements for functions that the embedded jemalloc calls; `replaced` has their names. They fix:
+//! Replacements for functions that the embedded jemalloc calls; `--wrap` in build.rs redirects the calls. They fix:
 //!
 //! - **Options**: any Rust program with jemalloc reads `_RJEM_MALLOC_CONF` and `/etc/_rjem_malloc.conf`, and some set the
 //!   variable for their children. This jemalloc has its options from `options` only.
@@ -247,7 +247,7 @@ macro_rules! jump {
 
 /// Functions that jemalloc reaches through a table. The loader fills it with the functions that the program calls, and
 /// `bind_to_libc` with libc's own.
-macro_rules! jump_to_libcs_own {
+macro_rules! libcs_own {
     ($($name:ident)*) => {
         std::arch::global_asm!(
             ".pushsection .data.flarena_libcs_own, \"aw\"",
@@ -275,7 +275,13 @@ macro_rules! jump_to_libcs_own {
     };
 }
 
-libcs_own!(jump_to_libcs_own);
+libcs_own! {
+    pthread_mutex_init pthread_mutex_lock pthread_mutex_trylock pthread_mutex_unlock
+    pthread_mutexattr_init pthread_mutexattr_settype pthread_mutexattr_destroy
+    pthread_cond_init pthread_cond_signal pthread_cond_wait pthread_cond_timedwait
+    pthread_key_create pthread_setspecific pthread_join pthread_sigmask pthread_setname_np
+    sigfillset sched_getcpu sched_setaffinity sched_yield getpid sbrk syscall
+}
 
 unsafe extern "C" {
     #[link_name = "flarena_libcs_own"]
@@ -308,4 +314,8 @@ macro_rules! answer {
     )*};
 }
 
-replaced!(answer);
+answer! {
+    secure_getenv readlink pthread_atfork mmap munmap mprotect madvise clock_gettime gettimeofday
+    sysconf sched_getaffinity dlsym dladdr _dl_find_object
+    _rjem_je_pages_boot _rjem_je_arena_choose_hard
+}

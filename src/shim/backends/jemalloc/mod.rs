@@ -6,9 +6,6 @@ pub mod ctl;
 mod effective;
 pub mod fork;
 #[cfg(not(test))]
-#[macro_use]
-mod replaced;
-#[cfg(not(test))]
 mod libc_calls;
 mod options;
 #[cfg(not(test))]
