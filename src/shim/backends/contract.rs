@@ -80,11 +80,11 @@ pub trait Backend {
     /// The targets of the fast path.
     fn entries() -> Entries;
 
-    unsafe fn malloc(size: usize) -> *mut c_void;
-    unsafe fn calloc(count: usize, size: usize) -> *mut c_void;
+    unsafe extern "C" fn malloc(size: usize) -> *mut c_void;
+    unsafe extern "C" fn calloc(count: usize, size: usize) -> *mut c_void;
     /// The pointer is not null and the size is not zero.
-    unsafe fn realloc(ptr: *mut c_void, size: usize) -> *mut c_void;
-    unsafe fn free(ptr: *mut c_void);
+    unsafe extern "C" fn realloc(ptr: *mut c_void, size: usize) -> *mut c_void;
+    unsafe extern "C" fn free(ptr: *mut c_void);
     /// `align` is a power of two.
     unsafe fn memalign(align: usize, size: usize) -> *mut c_void;
     unsafe fn usable_size(ptr: *mut c_void) -> usize;

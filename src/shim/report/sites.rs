@@ -6,7 +6,7 @@ use std::ffi::{c_char, c_int, c_void, CStr, OsString};
 use std::fmt::Write;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use flarena_shared::marker::Marker;
 use flarena_shared::sites::{
@@ -34,16 +34,13 @@ pub fn forget_reason() {
     *REASON.lock() = None;
 }
 
-/// One bit per site: its stack is in the marker file, or on its way. A process writes each stack once.
-static WRITTEN: [AtomicU64; sites::SITES / 64 + 1] =
-    [const { AtomicU64::new(0) }; sites::SITES / 64 + 1];
+/// By the number of a site: the process that has written its stack to the marker file, or is about to. It does so once.
+/// A forked child is another process to a reader of the file, so it writes its stacks again.
+static WRITERS: [AtomicU32; sites::SITES + 1] = [const { AtomicU32::new(0) }; sites::SITES + 1];
 
-/// The child is another process to a reader of the marker file, so it writes its stacks again.
-///
 /// # Safety
 /// Only in the child of a fork, before it has other threads.
 pub unsafe fn after_fork_in_child() {
-    WRITTEN.iter().for_each(|bits| bits.store(0, Relaxed));
     // SAFETY: as for this function.
     let orphaned = unsafe {
         holders::after_fork_in_child();
@@ -210,9 +207,7 @@ impl MarkerLines {
     /// Called if the text could not be written: the next marker writes the stacks.
     pub fn note_failure(&self) {
         for site in &self.stacks {
-            if let Some((bits, bit)) = written_bit(*site) {
-                bits.fetch_and(!bit, Relaxed);
-            }
+            WRITERS[*site as usize].store(0, Relaxed);
         }
     }
 }
@@ -233,7 +228,10 @@ pub fn marker_lines(marker: &Marker) -> MarkerLines {
         boot: marker.boot,
     };
     for one in &census.sites {
-        if let Some(stack) = is_first_write(one.site).then(|| stack(one.site)).flatten() {
+        if WRITERS[one.site as usize].swap(marker.pid, Relaxed) == marker.pid {
+            continue;
+        }
+        if let Some(stack) = stack(one.site) {
             lines.text += &Record::Stack { v, owner, stack }.to_json_line();
             lines.stacks.push(one.site);
         }
@@ -252,15 +250,6 @@ pub fn marker_lines(marker: &Marker) -> MarkerLines {
     };
     lines.text += &record.to_json_line();
     lines
-}
-
-/// True the first time for each site.
-fn is_first_write(site: u32) -> bool {
-    written_bit(site).is_some_and(|(bits, bit)| bits.fetch_or(bit, Relaxed) & bit == 0)
-}
-
-fn written_bit(site: u32) -> Option<(&'static AtomicU64, u64)> {
-    Some((WRITTEN.get(site as usize / 64)?, 1 << (site % 64)))
 }
 
 /// The document for `flarena who`.
