@@ -76,14 +76,7 @@ impl Filter {
         self.cell(start).is_some_and(|cell| cell.load(Relaxed) != 0)
     }
 
-    fn add(&self, start: usize) {
-        self.update(start, u8::checked_add);
-    }
-
-    fn remove(&self, start: usize) {
-        self.update(start, u8::checked_sub);
-    }
-
+    /// `change` adds or subtracts.
     fn update(&self, start: usize, change: fn(u8, u8) -> Option<u8>) {
         if let Some(cell) = self.cell(start) {
             let new = |count| change(count, 1).filter(|_| count != u8::MAX);
@@ -164,7 +157,7 @@ impl<const N: usize> Table<N> {
         for (start, record) in slots {
             let claim = start.compare_exchange(NO_BLOCK, TAKEN, Acquire, Relaxed);
             if claim.is_ok() {
-                self.filter.add(block.start);
+                self.filter.update(block.start, u8::checked_add);
                 // A reader of the words below sees that the slot was taken.
                 fence(Release);
                 record.store(&block);
@@ -198,7 +191,7 @@ impl<const N: usize> Table<N> {
         start
             .compare_exchange(wanted, NO_BLOCK, AcqRel, Relaxed)
             .ok()?;
-        self.filter.remove(wanted);
+        self.filter.update(wanted, u8::checked_sub);
         Some(block)
     }
 
@@ -260,12 +253,12 @@ mod tests {
     #[test]
     fn full_cell_of_the_filter_never_denies_a_block() {
         let filter = Filter([const { AtomicU8::new(0) }; CELLS]);
-        (0..300).for_each(|_| filter.add(0x1000));
-        (0..300).for_each(|_| filter.remove(0x1000));
+        (0..300).for_each(|_| filter.update(0x1000, u8::checked_add));
+        (0..300).for_each(|_| filter.update(0x1000, u8::checked_sub));
         assert!(filter.may_have(0x1000));
         assert!(!filter.may_have(0x1010));
-        filter.add(0x1010);
-        filter.remove(0x1010);
+        filter.update(0x1010, u8::checked_add);
+        filter.update(0x1010, u8::checked_sub);
         assert!(!filter.may_have(0x1010));
     }
 

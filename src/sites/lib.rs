@@ -211,12 +211,10 @@ pub fn of_thread() -> Option<u32> {
 }
 
 fn origin_of(caller: usize, room: usize) -> Origin {
-    let site = match read_stack(room) {
-        None => native_site(caller, room),
-        Some(site) => site,
-    };
-    let round = round();
-    Origin { site, round }
+    Origin {
+        site: read_stack(room).unwrap_or_else(|| native_site(caller, room)),
+        round: round(),
+    }
 }
 
 /// The site of this thread's Python stack, among the first `room`; 0 if these are taken, `None` without a

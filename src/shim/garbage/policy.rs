@@ -247,23 +247,12 @@ impl Rule {
     }
 }
 
-impl Worth {
-    fn is_met(&self, released_bytes: u64, growth_bytes: u64) -> bool {
-        released_bytes >= self.released_bytes
-            && released_bytes >= growth_bytes / 1000 * self.released_permille
-    }
-}
-
 impl Last {
     const NONE: Last = Last {
         live_bytes: 0,
         cost_us: 0,
         garbage_permille: 1000,
     };
-
-    fn expected_unpaid_us(&self, growth_bytes: u64) -> u64 {
-        unpaid_us(self.cost_us, growth_bytes / 1000 * self.garbage_permille)
-    }
 }
 
 impl CollectionPolicy {
@@ -290,22 +279,24 @@ impl CollectionPolicy {
         young.live_bytes = young.live_bytes.min(live_bytes);
         let young_cost_us = young.cost_us;
         let (party, depth, rule) = reason.row();
+        let requester = (party, depth);
         let has_better_moments =
             reason == Reason::Working(Depth::Full) && self.stage_at_us.is_some();
-        if (party, depth) == (Party::Stages, Depth::Full) {
+        if requester == (Party::Stages, Depth::Full) {
             self.stage_at_us = Some(now_us);
         }
         let last = self.last(depth);
         let before_bytes = last.live_bytes;
         let growth_bytes = live_bytes.saturating_sub(before_bytes);
-        let unpaid_us = last.expected_unpaid_us(growth_bytes);
+        let expected_bytes = growth_bytes / 1000 * last.garbage_permille;
+        let unpaid_us = unpaid_us(last.cost_us, expected_bytes);
         // Without time for the young objects there is none for all.
         let cost_us = last.cost_us.max(young_cost_us);
         let waits = reason == Reason::BeforeWait;
         let borrowed_us = if waits { BORROWED_US } else { 0 };
         let is_affordable = self.credit_us + borrowed_us >= cost_us as i64
             && (unpaid_us == 0 || self.unpaid_credit_us + borrowed_us >= unpaid_us as i64);
-        let factor = self.requests((party, depth)).factor.value();
+        let factor = self.requests(requester).factor.value();
         let needed_bytes = rule.map(|rule| rule.due_growth_bytes(before_bytes));
         let has_grown = !has_better_moments
             && needed_bytes.is_some_and(|bytes| growth_bytes >= bytes.saturating_mul(factor));
@@ -314,13 +305,13 @@ impl CollectionPolicy {
             && live_bytes >= LEAST_LIVE_BYTES
             && rest_began_us.is_some_and(|began_us| self.is_new_rest(began_us, now_us));
         let is_due = has_grown || is_at_rest;
-        if !is_due || !is_affordable || self.is_pending((party, depth)) {
+        if !is_due || !is_affordable || self.is_pending(requester) {
             return false;
         }
         if is_at_rest {
             self.asked_at_rest_us = Some(now_us);
         }
-        self.requests((party, depth)).pending = Some(Pending {
+        self.requests(requester).pending = Some(Pending {
             is_at_rest,
             is_first: !self.has_seen_full && depth == Depth::Full,
             ..Pending::default()
@@ -387,7 +378,8 @@ impl CollectionPolicy {
         last.cost_us = cost_us;
         last.live_bytes = collection.live_after_bytes;
         self.last(Depth::Young).live_bytes = collection.live_after_bytes;
-        let was_worthwhile = worth.is_met(released_bytes, growth_bytes);
+        let was_worthwhile = released_bytes >= worth.released_bytes
+            && released_bytes >= growth_bytes / 1000 * worth.released_permille;
         for of_party in &mut self.requests {
             // Young objects are a part of all.
             for requests in &mut of_party[..=depth as usize] {

@@ -11,7 +11,7 @@ use flarena_sys::errno;
 use std::ffi::{c_char, c_int, c_long, CStr};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicU8, Ordering::Relaxed};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use flarena_shared::defaults::MALLOC_CONF;
 use flarena_shared::marker::{self, Marker};
@@ -291,12 +291,9 @@ fn record(stage: String, site: Option<String>, round: Option<i64>, memory: Memor
     let is_first = !IS_DESCRIBED.swap(true, Relaxed);
     let process = identity::process();
     let peak_bytes = HISTORY.take_peak(memory.rss_bytes, memory.hwm_bytes);
-    let since_1970 = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
     Marker {
         v: marker::FORMAT_VERSION,
-        t: seconds(since_1970),
+        t: seconds(time::now(ClockId::Realtime)),
         mono: Some(seconds(time::now(ClockId::Boottime))),
         pid: process.pid,
         ppid: std::os::unix::process::parent_id(),

@@ -41,7 +41,6 @@ pub const PERCPU_ARENA: Text = Text(c"opt.percpu_arena");
 pub const NEW_DIRTY_DECAY_MS: Value<isize> = value(c"arenas.dirty_decay_ms");
 pub const NEW_MUZZY_DECAY_MS: Value<isize> = value(c"arenas.muzzy_decay_ms");
 pub const PAGE: Value<usize> = value(c"arenas.page");
-pub const NBINS: Value<u32> = value(c"arenas.nbins");
 
 /// A write creates a thread, so it must not come from a constructor or a small allocation.
 pub const BACKGROUND_THREAD: Value<bool> = value(c"background_thread");
@@ -65,15 +64,6 @@ pub fn stop_decay() {
             }
         }
     }
-}
-
-/// The block size of a size class.
-pub fn bin_size(bin: u32) -> Option<usize> {
-    read(&CString::new(format!("arenas.bin.{bin}.size")).ok()?)
-}
-
-pub fn bin_slab_size(bin: u32) -> Option<usize> {
-    read(&CString::new(format!("arenas.bin.{bin}.slab_size")).ok()?)
 }
 
 /// The value of an option as text; `None` if jemalloc cannot report it.
