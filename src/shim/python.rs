@@ -377,7 +377,7 @@ impl Drop for Owned<'_> {
 
 impl Api {
     fn owned(&self, object: Object) -> Option<Owned<'_>> {
-        (!object.is_null()).then_some(Owned(object, self))
+        (!object.is_null()).then(|| Owned(object, self))
     }
 
     /// An item of a dict, borrowed from it.
