@@ -35,7 +35,7 @@ pub unsafe fn stats_json(buffer: *mut c_char, len: usize) -> c_int {
 /// All statistics of the process.
 pub fn document() -> Value {
     let (identity, memory, last) = (identity(), memory::now(), mark::last());
-    let last = last.as_ref();
+    let (last, collected) = (last.as_ref(), garbage::total());
     json!({
         "version": VERSION,
         "pid": std::process::id(),
@@ -68,7 +68,12 @@ pub fn document() -> Value {
         "backend": backend_numbers(),
         "recycler": recycler_numbers(),
         "governor": governor_numbers(),
-        "garbage": garbage_numbers(),
+        "garbage": {
+            "collections": collected.collections,
+            "released_bytes_total": collected.released_bytes,
+            "ms_total": collected.ms,
+            "live_after_last_bytes": collected.live_after_bytes,
+        },
     })
 }
 
@@ -167,16 +172,6 @@ fn governor_numbers() -> Value {
         "pressure_events": COUNTERS.pressure_events.load(Relaxed),
         "reclaims": memory_limit::RECLAIMS.load(Relaxed),
         "reclaimed_bytes_total": memory_limit::RECLAIMED_BYTES.load(Relaxed),
-    })
-}
-
-fn garbage_numbers() -> Value {
-    let total = garbage::total();
-    json!({
-        "collections": total.collections,
-        "released_bytes_total": total.released_bytes,
-        "ms_total": total.ms,
-        "live_after_last_bytes": total.live_after_bytes,
     })
 }
 
