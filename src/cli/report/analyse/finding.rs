@@ -102,21 +102,11 @@ pub enum Quantity {
     AfterCollections,
 }
 
-/// The evidence of a verdict.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Basis {
-    /// The trend of the quantity.
-    Trend,
-    /// Live memory after each full collection, which does not rise. The trend is unclear.
-    LevelAfterCollections,
-}
-
 /// What the full collections show about a process that is not called growing.
 #[derive(Clone, Copy, Debug)]
 pub struct GarbageEvidence {
     /// The swing as a share of the size, if material collections may explain it.
     pub swing_share: Option<f64>,
-    pub is_level_after_collections: bool,
     pub explains_growth: bool,
     /// Memory without garbage is level.
     pub explains_fall: bool,
@@ -127,7 +117,6 @@ const SWING_SHARE: f64 = 1.0 / 3.0;
 
 pub struct Finding {
     pub verdict: Verdict,
-    pub basis: Basis,
     pub quantity: Quantity,
     /// The stage whose rounds were compared.
     pub stage: String,
@@ -192,29 +181,21 @@ impl Finding {
     pub fn lasting_slope(&self) -> Option<Slope> {
         use Verdict::{CyclicGarbage, NotEnoughRounds, WarmingUp};
         let is_temporary = matches!(self.verdict, NotEnoughRounds | WarmingUp | CyclicGarbage);
-        (!is_temporary && self.basis == Basis::Trend).then_some(self.trend.slope)
+        (!is_temporary).then_some(self.trend.slope)
     }
 
     /// The finding, if collections explain what the trend shows.
     pub fn explained_by(self, evidence: &GarbageEvidence, swing_share: Option<f64>) -> Finding {
         let share = evidence.swing_share.map(|own| swing_share.unwrap_or(own));
         let swings = share.is_some_and(|share| share > SWING_SHARE);
-        let by_trend = (self.verdict, Basis::Trend);
-        let is_level = (Verdict::Flat, Basis::LevelAfterCollections);
-        let is_garbage = (Verdict::CyclicGarbage, Basis::Trend);
-        let (verdict, basis) = match self.verdict {
-            Verdict::Unclear | Verdict::WarmingUp
-                if evidence.is_level_after_collections && !swings =>
-            {
-                is_level
-            }
-            Verdict::Flat | Verdict::Unclear if swings => is_garbage,
+        let verdict = match self.verdict {
+            Verdict::Flat | Verdict::Unclear if swings => Verdict::CyclicGarbage,
             Verdict::Unclear | Verdict::LiveGrowth | Verdict::Growth | Verdict::WarmingUp
                 if evidence.explains_growth =>
             {
-                is_garbage
+                Verdict::CyclicGarbage
             }
-            Verdict::Falling if evidence.explains_fall => is_garbage,
+            Verdict::Falling if evidence.explains_fall => Verdict::CyclicGarbage,
             Verdict::LiveGrowth
             | Verdict::Retention
             | Verdict::Growth
@@ -225,13 +206,9 @@ impl Finding {
             | Verdict::CyclicGarbage
             | Verdict::Falling
             | Verdict::Flat
-            | Verdict::NotEnoughRounds => by_trend,
+            | Verdict::NotEnoughRounds => self.verdict,
         };
-        Finding {
-            verdict,
-            basis,
-            ..self
-        }
+        Finding { verdict, ..self }
     }
 
     /// Bytes per hour with their interval, if the observation is long enough. Both the growth per

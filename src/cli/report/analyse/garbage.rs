@@ -35,7 +35,6 @@ pub fn evidence(process: &Process, series: &Series, finding: &Finding) -> Option
         // A step is no swing.
         swing_share: (is_repeated && finding.steps.is_empty())
             .then(|| swing(series, finding) / size),
-        is_level_after_collections: is_level,
         explains_growth: is_level && lows.are_recent(series),
         explains_fall: is_level,
     })

@@ -4,7 +4,7 @@ use flarena_shared::stages::Stage;
 
 use super::attribution::{causes, growth_parts, median_sizes, step_parts};
 use super::finding::{
-    Basis, Cause, Finding, GarbageEvidence, Level, MemoryKind, NamedStep, Quantity, Verdict,
+    Cause, Finding, GarbageEvidence, Level, MemoryKind, NamedStep, Quantity, Verdict,
 };
 use super::garbage;
 use super::stats::{material_growth, median, Line, Slope, Step, Trend, TrendClass, MIN_ROUNDS};
@@ -202,7 +202,6 @@ impl<'a> StageTrend<'a> {
         let (pace, pause) = self.pace();
         Finding {
             verdict,
-            basis: Basis::Trend,
             quantity,
             stage: self.stage.to_owned(),
             rounds: self.series.rounds,

@@ -37,7 +37,7 @@ use stats::{median, Slope, Trend};
 pub use attribution::median_sizes;
 pub use between_stages::{GrowthInside, HiddenPeak};
 pub use comparison::{Comparison, Pair, SiteComparison, StageComparison};
-pub use finding::{Basis, Cause, Finding, MemoryKind, NamedStep, Quantity, Verdict};
+pub use finding::{Cause, Finding, MemoryKind, NamedStep, Quantity, Verdict};
 pub use garbage::swing;
 pub use gpu::{Allocated, GpuGrowth};
 pub use kill::Kill;

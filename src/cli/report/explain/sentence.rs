@@ -8,7 +8,7 @@ use super::remedy::{is_mostly_shared, is_served_by_malloc, Pool};
 use crate::report::analyse::stats::{
     median, Slope, MATERIAL_BYTES, MIN_ROUNDS, MIN_SETTLED_ROUNDS,
 };
-use crate::report::analyse::{swing, Basis, Finding, MemoryKind, Quantity, Verdict};
+use crate::report::analyse::{swing, Finding, MemoryKind, Quantity, Verdict};
 use crate::report::model::{Collection, Process, Size};
 use crate::report::sites;
 use crate::report::units::{printable, rounds_to_zero, size, Amount, MB};
@@ -171,12 +171,6 @@ fn kinds(process: &Process, finding: &Finding) -> String {
 fn flat(finding: &Finding, process: &Process) -> String {
     let (quantity, over) = (quantity_name(finding), rounds_phrase(finding));
     let rate = rate(finding, Amount::Change);
-    if finding.basis == Basis::LevelAfterCollections {
-        return format!(
-            "{quantity} is mostly {} {over}. Live memory after full garbage collections does not rise.",
-            between(finding.level.range)
-        );
-    }
     let Slope { per_x, high, .. } = finding.trend.slope;
     let threshold = finding.trend.threshold;
     if let Some(steps) = steps(process, finding) {
