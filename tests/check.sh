@@ -113,8 +113,6 @@ check_with_other_recycler() { # SOURCE...: compiled before
     for mode in "${MODES[@]}"; do
         for setting in FLARENA_RECYCLE=off FLARENA_RECYCLE_MIN=64K FLARENA_DECAY_MS=0; do
             for source in "$@"; do
-                # fuzz gives advice to its pages, and the heap of another allocator would keep it.
-                [ "$setting $source" = "FLARENA_RECYCLE=off traps/fuzz.c" ] && continue
                 check_source "$source" "$mode, $setting: $(sentence_of "$source")" run_program "$mode" "$SCRATCH/${source%.*}" "$setting"
             done
         done

@@ -1,6 +1,5 @@
 // after a fork parent and child keep their bytes, and blocks of the child request pages of 64 KiB too
 #include "folios.h"
-#include <sys/wait.h>
 
 int main(void) {
     char *blocks[8];

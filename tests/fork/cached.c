@@ -1,6 +1,5 @@
 // after a fork with cached pages, parent and child reuse memory and never see each other's bytes
 #include "check.h"
-#include <sys/wait.h>
 
 static void reuse(unsigned seed) {
     for (unsigned round = 0; round < 20; round++) {

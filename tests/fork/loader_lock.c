@@ -1,11 +1,7 @@
 // a child forked while the governor reads the loader's list can load libraries
 #include "../governor/channel.h"
-
 #include <link.h>
-#include <pthread.h>
 #include <stdatomic.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 
 typedef int Visit(struct dl_phdr_info *, size_t, void *);
 typedef struct {
@@ -78,13 +74,10 @@ static void fork_while_listing(void) {
 int main(void) {
     pthread_t thread;
     free(malloc_touched(100 * MB, 1));
-    free_most(small_heap(100 * MB));
-    if (!mode_is("bare"))
-        await_governor();
+    start_governor();
     for (int i = 0; i < 3; i++)
         fork_while_listing();
     pthread_create(&thread, NULL, idle, NULL);
     for (int i = 0; i < 3; i++)
         fork_while_listing();
-    return 0;
 }

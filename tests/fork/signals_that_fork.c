@@ -1,8 +1,5 @@
 // a signal handler that forks while malloc or free is interrupted hangs neither process
 #include "check.h"
-#include <signal.h>
-#include <sys/time.h>
-#include <sys/wait.h>
 
 static volatile sig_atomic_t forks, failed;
 

@@ -1,10 +1,6 @@
 // a process ends when a signal handler ends its main thread, or restricts it and exits, while malloc runs
 #include "check.h"
 
-#include <pthread.h>
-#include <sys/prctl.h>
-#include <sys/time.h>
-
 static void end_thread(int number) {
     (void)number;
     pthread_exit(NULL);
@@ -43,5 +39,4 @@ int main(void) {
         int aborted = WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT;
         CHECK(status == 0 || aborted, "status %#x in round %d", status, round);
     }
-    return 0;
 }

@@ -2,8 +2,6 @@
 #include "vma_attributes.h"
 
 int main(void) {
-    if (mode_is("bare"))
-        SKIP("other allocators keep the attributes of their pages");
     const size_t sizes[] = {1 * MB + 100, 3 * MB / 2, 2 * MB, 3 * MB, 4 * MB, 9 * MB + 5000, 40 * MB};
     for (size_t s = 0; s < COUNT(sizes); s++)
         for (int kind = 0; kind < KINDS; kind++)

@@ -28,8 +28,6 @@ static void resize_with_attribute(size_t size, size_t to, int kind, int place) {
 }
 
 int main(void) {
-    if (mode_is("bare"))
-        SKIP("other allocators keep the attributes of their pages");
     const size_t sizes[] = {3 * MB / 2, 4 * MB, 9 * MB + 5000};
     for (size_t s = 0; s < COUNT(sizes); s++)
         for (int kind = 0; kind < KINDS; kind++)

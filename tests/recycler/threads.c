@@ -1,6 +1,5 @@
 // blocks that threads hand over, resize and free for each other keep their contents
 #include "check.h"
-#include <pthread.h>
 
 enum { THREADS = 8, SLOTS = 32, STEPS = 1500 };
 
@@ -44,10 +43,8 @@ int main(void) {
     pthread_t threads[THREADS];
     for (int i = 0; i < SLOTS; i++)
         pthread_mutex_init(&slots[i].lock, NULL);
-    for (size_t i = 0; i < THREADS; i++)
-        CHECK(pthread_create(&threads[i], NULL, work, (void *)i) == 0);
-    for (int i = 0; i < THREADS; i++)
-        pthread_join(threads[i], NULL);
+    start_threads(threads, THREADS, work);
+    join_threads(threads, THREADS);
     for (int i = 0; i < SLOTS; i++)
         free(slots[i].block);
     CHECK(statistic("recycler", "recycled_bytes_total") > 0, "no page was recycled");

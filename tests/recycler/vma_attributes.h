@@ -2,9 +2,6 @@
 #pragma once
 
 #include "check.h"
-#include <sys/mman.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 
 #ifndef MADV_GUARD_INSTALL
 #define MADV_GUARD_INSTALL 102

@@ -1,13 +1,7 @@
 // Other processes: forked children that check every block and continue, started programs, and a helper that sends
 // requests to the control channel.
 #include "stress.h"
-#include <signal.h>
 #include <spawn.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/syscall.h>
-#include <sys/un.h>
-#include <sys/wait.h>
 
 enum { CHILD_SECONDS = 60, CHILD_STEPS = 30 };
 extern char **environ;

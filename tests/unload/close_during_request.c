@@ -2,16 +2,12 @@
 #include "../governor/channel.h"
 #include "plugin.h"
 
-#include <sys/syscall.h>
-
 static long unloaded_by;
 static atomic_int is_asked;
 static void note_thread(void) { unloaded_by = syscall(SYS_gettid); }
 
 int main(void) {
-    free_most(small_heap(100 * MB));
-    if (!mode_is("bare"))
-        await_governor();
+    start_governor();
     for (int round = 0; round < 3; round++) {
         Plugin plugin = load_plugin();
         plugin.set_host(&is_asked, note_thread);

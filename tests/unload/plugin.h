@@ -2,7 +2,6 @@
 #pragma once
 
 #include "check.h"
-
 #include <stdatomic.h>
 
 typedef struct {

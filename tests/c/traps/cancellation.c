@@ -1,8 +1,6 @@
 // no function of the malloc family is a cancellation point
 #include "check.h"
 
-#include <pthread.h>
-
 static volatile int reached;
 
 // Calls that leave the fast path: fresh and recycled large blocks, resizes in place and by moving, the check of the

@@ -1,8 +1,6 @@
 // a signal handler may set limits while malloc runs in a process with a limit
 #include "check.h"
 
-#include <sys/time.h>
-
 static const int RESOURCES[] = {RLIMIT_CORE, RLIMIT_AS, RLIMIT_DATA};
 static volatile sig_atomic_t handled;
 
@@ -42,5 +40,4 @@ int main(void) {
         allocate();
     int status = await_child(child);
     CHECK(status == 0, "status %#x", status);
-    return 0;
 }

@@ -1,5 +1,4 @@
 // behind a seccomp filter that kills at other calls, the malloc family makes only the system calls of glibc's malloc
-#include "check.h"
 #include "seccomp_filter.h"
 
 static void exercise(size_t bytes) {

@@ -1,7 +1,5 @@
 // a signal for the process reaches the program's thread that waits for it, not a thread of the library
 #include "check.h"
-#include <signal.h>
-#include <sys/time.h>
 
 static volatile sig_atomic_t ticks;
 
