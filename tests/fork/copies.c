@@ -4,7 +4,6 @@
 enum { COPIES = 16, SECONDS_OF_CHILD = 20 };
 
 static int use_malloc(void *unused) {
-    (void)unused;
     alarm(SECONDS_OF_CHILD);
     for (size_t size = 1; size < 4 * MB; size = size * 3 / 2 + 1)
         free(malloc_touched(size, 1));

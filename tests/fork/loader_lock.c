@@ -39,7 +39,6 @@ int dl_iterate_phdr(Visit *visit, void *data) {
 }
 
 static int count_objects(struct dl_phdr_info *info, size_t size, void *count) {
-    (void)info, (void)size;
     ++*(int *)count;
     return 0;
 }

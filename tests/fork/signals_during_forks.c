@@ -14,7 +14,6 @@ static int fork_and_wait(void) {
 }
 
 static void on_alarm(int signal) {
-    (void)signal;
     int saved = errno;
     failed |= !fork_and_wait();
     forks++;

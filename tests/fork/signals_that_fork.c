@@ -4,7 +4,6 @@
 static volatile sig_atomic_t forks, failed;
 
 static void on_alarm(int signal) {
-    (void)signal;
     int saved = errno, status = -1;
     pid_t pid = fork();
     if (pid == 0)

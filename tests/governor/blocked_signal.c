@@ -4,7 +4,6 @@
 static volatile pid_t handled_in;
 
 static void note_thread(int signal) {
-    (void)signal;
     handled_in = (pid_t)syscall(SYS_gettid);
 }
 

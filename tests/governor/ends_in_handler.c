@@ -2,12 +2,10 @@
 #include "check.h"
 
 static void end_thread(int number) {
-    (void)number;
     pthread_exit(NULL);
 }
 
 static void restrict_process(int number) {
-    (void)number;
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     _exit(0);
 }

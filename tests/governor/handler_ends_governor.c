@@ -27,7 +27,6 @@ static void fail_to_change_user(void) {
 static void (*change)(void);
 
 static void on_alarm(int signal) {
-    (void)signal;
     int saved = errno;
     double start = clock_seconds(CLOCK_MONOTONIC);
     change();

@@ -2,7 +2,6 @@
 #include "check.h"
 
 static void *outlive(void *argument) {
-    (void)argument;
     sleep_ms(1500);
     printf(" and the worker");
     return NULL;

@@ -4,7 +4,6 @@
 static volatile int handled;
 
 static void drop_in_thread(int signal) {
-    (void)signal;
     drop_capabilities();
     __atomic_add_fetch(&handled, 1, __ATOMIC_RELAXED); // two threads may be here at once
 }

@@ -28,7 +28,6 @@ program_perl() {
         defined(my $pid = fork) or die; if ($pid == 0) { my @child = (1) x 100000; exit 5 } wait; print $? >> 8, "\n";'
 }
 
-
 program_python() {
     python3 - <<'END'
 import array, bz2, collections, gc, hashlib, io, json, pickle, re, sqlite3, zlib

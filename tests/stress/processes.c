@@ -95,7 +95,6 @@ static long long now_ms(void) {
 
 // Forks in a signal handler, as a supervisor may do. The child only calls async-signal-safe functions.
 void fork_in_handler(int signal) {
-    (void)signal;
     // A fork of gigabytes takes 100 ms, and later writes copy pages. Without this limit the program would only fork.
     static _Atomic long long next_ms;
     long long start_ms = now_ms();

@@ -126,7 +126,6 @@ static void *run_workers(void *number) {
 }
 
 static void check_not_in_malloc(void *unused) {
-    (void)unused;
     CHECK(!in_malloc, "seed %llu: a thread was cancelled inside a call of the family", (unsigned long long)first_seed);
 }
 
@@ -143,7 +142,6 @@ static void *run_until_cancelled(void *worker) {
 }
 
 static void *cancel_threads(void *unused) {
-    (void)unused;
     for (uint64_t generation = 0; !is_over(); generation++) {
         pthread_t thread;
         struct worker worker = make_worker(MOST_THREADS, generation);
@@ -158,7 +156,6 @@ static void *cancel_threads(void *unused) {
 }
 
 static void ignore_signal(int signal) {
-    (void)signal;
 }
 
 static void on_signal(int signal) {

@@ -42,7 +42,6 @@ void *__libc_memalign(size_t alignment, size_t size) {
 }
 
 void __libc_free(void *block) {
-    (void)block;
 }
 
 void *__libc_realloc(void *block, size_t size) {

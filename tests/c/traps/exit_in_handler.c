@@ -5,7 +5,6 @@
 static const size_t LARGEST[] = {3 * KB, 60 * KB, 2 * MB};
 
 static void end(int number) {
-    (void)number;
     exit(0);
 }
 

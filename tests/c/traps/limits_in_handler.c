@@ -5,7 +5,6 @@ static const int RESOURCES[] = {RLIMIT_CORE, RLIMIT_AS, RLIMIT_DATA};
 static volatile sig_atomic_t handled;
 
 static void set_limits(int number) {
-    (void)number;
     for (size_t i = 0; i < COUNT(RESOURCES); i++) {
         struct rlimit limit;
         getrlimit(RESOURCES[i], &limit);

@@ -4,7 +4,6 @@
 static volatile sig_atomic_t ticks;
 
 static void tick(int number) {
-    (void)number;
     ticks++;
 }
 
