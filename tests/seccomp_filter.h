@@ -44,3 +44,26 @@ static inline void install_malloc_filter(unsigned flags) {
     free(malloc(1));
     install_filter(filter, COUNT(filter), flags);
 }
+
+// Blocks of this size and larger ones: every function of the malloc family, and attributes that the recycler resets.
+static inline void use_malloc_family(size_t bytes) {
+    char *blocks[24];
+    for (size_t i = 0; i < COUNT(blocks); i++)
+        blocks[i] = malloc_touched(bytes + i * 300 * KB, (char)i);
+    madvise(blocks[3], PAGE, MADV_DONTFORK);
+    madvise(blocks[9], bytes & ~(PAGE - 1), MADV_HUGEPAGE);
+    for (size_t i = 0; i < COUNT(blocks); i += 2)
+        blocks[i] = realloc(blocks[i], i % 4 == 0 ? bytes / 2 : bytes * 2);
+    for (size_t i = 0; i < COUNT(blocks); i++) {
+        CHECK(blocks[i] != NULL && blocks[i][0] == (char)i, "block %zu", i);
+        free(blocks[i]);
+    }
+    char *zeroed = calloc(3, bytes);
+    CHECK(zeroed != NULL && first_nonzero(zeroed, 3 * bytes) == 3 * bytes, "calloc");
+    free(zeroed);
+    void *aligned = NULL;
+    CHECK(posix_memalign(&aligned, 4 * MB, bytes) == 0, "posix_memalign");
+    CHECK(malloc_usable_size(aligned) >= bytes, "malloc_usable_size");
+    free(aligned);
+    malloc_trim(0);
+}

@@ -24,22 +24,8 @@ int main(int argc, char **argv) {
     if (argc == 1)
         restart_behind_filter(argv);
     free_most(small_heap(100 * MB));
-    for (size_t round = 0; round < 3; round++) {
-        char *blocks[12];
-        for (size_t i = 0; i < COUNT(blocks); i++)
-            blocks[i] = malloc_touched(3 * MB + i * 900 * KB, (char)i);
-        // VMA attributes that the library resets.
-        madvise(blocks[2], PAGE, MADV_DONTFORK);
-        madvise(blocks[4], 2 * MB, MADV_DONTDUMP);
-        for (size_t i = 0; i < COUNT(blocks); i += 2)
-            blocks[i] = realloc(blocks[i], i % 4 == 0 ? 2 * MB : 30 * MB);
-        for (size_t i = 0; i < COUNT(blocks); i++)
-            free(blocks[i]);
-        // Served from recycled pages.
-        char *zeroed = calloc(3, 5 * MB);
-        CHECK(zeroed != NULL && first_nonzero(zeroed, 15 * MB) == 15 * MB, "calloc");
-        free(zeroed);
-    }
+    for (size_t round = 0; round < 3; round++)
+        use_malloc_family(3 * MB);
     if (!mode_is("bare"))
         await_governor();
     // Replaces the stderr that the governor has seen, for longer than two of its ticks.
