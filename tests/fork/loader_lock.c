@@ -1,7 +1,6 @@
 // a child forked while the governor reads the loader's list can load libraries
 #include "../governor/channel.h"
 #include <link.h>
-#include <stdatomic.h>
 
 typedef int Visit(struct dl_phdr_info *, size_t, void *);
 typedef struct {
@@ -10,19 +9,16 @@ typedef struct {
     int is_slow;
 } Call;
 
-static atomic_int in_list;
+static volatile int in_list;
 
 // Holds the loader's lock for 100 ms without sleeping.
 static int visit_slowly(struct dl_phdr_info *info, size_t size, void *data) {
     Call *call = (Call *)data;
     if (call->is_slow) {
         call->is_slow = 0;
-        atomic_store(&in_list, 1);
-        struct timespec start, now;
-        clock_gettime(CLOCK_MONOTONIC, &start);
-        do
-            clock_gettime(CLOCK_MONOTONIC, &now);
-        while ((now.tv_sec - start.tv_sec) * 1000 + (now.tv_nsec - start.tv_nsec) / 1000000 < 100);
+        __atomic_store_n(&in_list, 1, __ATOMIC_SEQ_CST);
+        for (double end = clock_seconds(CLOCK_MONOTONIC) + 0.1; clock_seconds(CLOCK_MONOTONIC) < end;)
+            continue;
     }
     return call->visit(info, size, call->data);
 }
@@ -52,12 +48,9 @@ static void *idle(void *unused) {
 static void fork_while_listing(void) {
     int status, client = -1;
     if (!mode_is("bare")) {
-        client = await_channel(getpid(), start_ticks());
-        CHECK(send(client, "trim\n", 5, MSG_NOSIGNAL) == 5, "no control channel");
-        atomic_store(&in_list, 0);
-        for (int ms = 0; ms < 10000 && atomic_load(&in_list) == 0; ms++)
-            sleep_ms(1);
-        CHECK(atomic_load(&in_list) == 1, "a trim does not read the list");
+        in_list = 0;
+        client = request_trim();
+        CHECK(await_flag(&in_list), "a trim does not read the list");
     }
     pid_t child = fork();
     if (child == 0) {

@@ -43,6 +43,20 @@ static inline void start_governor_and_channel(void) {
     close(await_channel(getpid(), start_ticks()));
 }
 
+// Asks this process for a trim, which its governor's thread makes. Returns the connection.
+static inline int request_trim(void) {
+    int client = await_channel(getpid(), start_ticks());
+    CHECK(send(client, "trim\n", 5, MSG_NOSIGNAL) == 5, "send: %s", strerror(errno));
+    return client;
+}
+
+// Waits until another thread has set the flag, for 10 s at most.
+static inline int await_flag(const volatile int *flag) {
+    for (int ms = 0; ms < 10000 && !__atomic_load_n(flag, __ATOMIC_SEQ_CST); ms++)
+        sleep_ms(1);
+    return __atomic_load_n(flag, __ATOMIC_SEQ_CST);
+}
+
 // A child that calls the function with this process's number and start time. It does not outlive this process.
 static inline pid_t start_client(void (*act)(pid_t, unsigned long long)) {
     pid_t server = getpid();

@@ -132,7 +132,28 @@ static inline void check_next_user(size_t size, int kind, int place) {
     set_key_rights(0);
 }
 
-// The same for a guard region: a write to one crashes.
+// Three blocks of one size that were allocated one after the other: an attribute of the second must not reach the others.
+typedef struct {
+    char *left, *block, *right;
+    size_t size;
+} Three;
+
+static inline Three malloc_three(size_t size) {
+    Three three = {(char *)malloc(size), (char *)malloc(size), (char *)malloc(size), size};
+    stamp_pages(three.left, size, 1);
+    stamp_pages(three.block, size, 2);
+    stamp_pages(three.right, size, 3);
+    return three;
+}
+
+static inline void free_neighbours(Three three, int kind) {
+    CHECK(pages_match(three.left, three.size, 1), "%s: the block before changed", KIND_NAMES[kind]);
+    CHECK(pages_match(three.right, three.size, 3), "%s: the block after changed", KIND_NAMES[kind]);
+    free(three.left);
+    free(three.right);
+}
+
+// No later block of this size has a guard region, in which a write crashes.
 static inline void check_no_guard(size_t size) {
     allocate_and_free(PLACES, size);
 }

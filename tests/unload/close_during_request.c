@@ -3,7 +3,7 @@
 #include "plugin.h"
 
 static long unloaded_by;
-static atomic_int is_asked;
+static volatile int is_asked;
 static void note_thread(void) { unloaded_by = syscall(SYS_gettid); }
 
 int main(void) {
@@ -13,12 +13,9 @@ int main(void) {
         plugin.set_host(&is_asked, note_thread);
         int client = -1;
         if (!mode_is("bare")) {
-            atomic_store(&is_asked, 0);
-            client = await_channel(getpid(), start_ticks());
-            CHECK(send(client, "trim\n", 5, MSG_NOSIGNAL) == 5, "no control channel");
-            for (int ms = 0; ms < 10000 && atomic_load(&is_asked) == 0; ms++)
-                sleep_ms(1);
-            CHECK(atomic_load(&is_asked) == 1, "a trim asks no plugin that looks like Python");
+            is_asked = 0;
+            client = request_trim();
+            CHECK(await_flag(&is_asked), "a trim asks no plugin that looks like Python");
         }
         unloaded_by = 0;
         CHECK(dlclose(plugin.handle) == 0, "dlclose: %s", dlerror());
