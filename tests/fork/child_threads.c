@@ -30,9 +30,8 @@ static void generation(int left) {
         CHECK(*((char *)held[i] + 4 * MB - 1) == left, "a held block changed");
         free(held[i]);
     }
-    int status = 0;
     if (pid > 0)
-        CHECK(waitpid(pid, &status, 0) == pid && status == 0, "generation %d: status %x", left - 1, status);
+        CHECK_CHILD(pid);
 }
 
 int main(void) {

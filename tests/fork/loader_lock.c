@@ -46,7 +46,7 @@ static void *idle(void *unused) {
 }
 
 static void fork_while_listing(void) {
-    int status, client = -1;
+    int client = -1;
     if (!mode_is("bare")) {
         in_list = 0;
         client = request_trim();
@@ -59,7 +59,7 @@ static void fork_while_listing(void) {
         dl_iterate_phdr(count_objects, &count);
         _exit(count == 0 || dlopen("libm.so.6", RTLD_NOW) == NULL);
     }
-    CHECK(waitpid(child, &status, 0) == child && status == 0, "the child ended with %#x", status);
+    CHECK_CHILD(child);
     close(client);
 }
 

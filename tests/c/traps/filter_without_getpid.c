@@ -14,6 +14,5 @@ int main(void) {
         free(malloc_touched(3 * MB, 1));
         _exit(0);
     }
-    int status = -1;
-    CHECK(waitpid(child, &status, 0) == child && status == 0, "the child: status %#x", (unsigned)status);
+    CHECK_CHILD(child);
 }

@@ -1,10 +1,8 @@
 // with FLARENA_GOVERNOR=off freed large blocks are purged during the program's calls: most at once, the rest when they are old
 #include "check.h"
 
-#define BLOCKS 10
-
 int main(void) {
-    allocate_and_free(BLOCKS, 20 * MB);
+    allocate_and_free(10, 20 * MB);
     long long cached = statistic("recycler", "cached_bytes");
     CHECK(cached <= (long long)(16 * MB), "%lld bytes cached after the frees", cached);
     sleep_ms(600);
