@@ -1,20 +1,30 @@
-// The harness of every C and C++ test program: assertions with values, test blocks, and numbers of
-// the kernel and of the library. A constructor checks that malloc belongs to the mode that the suite
-// requested: TEST_MODE is glibc, jemalloc, or bare (no preload).
+// The harness of every C and C++ test program: the headers of libc that they need, assertions with values, test blocks,
+// threads, and numbers of the kernel and of the library. A constructor checks that malloc belongs to the mode that the
+// suite requested: TEST_MODE is glibc, jemalloc, or bare (no preload).
 #pragma once
 
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <malloc.h>
+#include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -43,6 +53,14 @@
         void *unexpected_block = (call);                                                  \
         CHECK(unexpected_block == NULL && errno == ENOMEM, #call " = %p, errno %d, size %zx",\
               unexpected_block, errno, (size_t)(size));                                   \
+    } while (0)
+
+// CHECK_CHILD(pid): the child ends with status 0.
+#define CHECK_CHILD(child)                                                                \
+    do {                                                                                  \
+        int child_status = -1;                                                            \
+        CHECK(waitpid(child, &child_status, 0) == (child) && child_status == 0,           \
+              "status %#x", (unsigned)child_status);                                      \
     } while (0)
 
 // SKIP("why"): this machine cannot show the behaviour. The suite counts a skip, not a failure.
@@ -113,17 +131,31 @@ static inline char *malloc_touched(size_t bytes, char value) {
     return block;
 }
 
-// Small touched blocks in a list whose links lie inside the blocks, so that no large block is needed.
-static inline void **small_heap(size_t bytes) {
+// Touched blocks that live at the same time.
+static inline void allocate_and_free(size_t count, size_t bytes) {
+    char *blocks[100];
+    CHECK(count <= COUNT(blocks), "%zu blocks", count);
+    for (size_t i = 0; i < count; i++)
+        blocks[i] = malloc_touched(bytes, 1);
+    for (size_t i = 0; i < count; i++)
+        free(blocks[i]);
+}
+
+// Touched blocks in a list whose links lie inside the blocks, so that no large block is needed.
+static inline void **heap_of_blocks(size_t bytes, size_t size) {
     void **head = NULL;
-    for (size_t have = 0; have < bytes; have += 100) {
-        void **block = (void **)malloc(100);
-        CHECK(block != NULL, "malloc(100) failed after %zu bytes", have);
-        memset(block, 1, 100);
+    for (size_t have = 0; have < bytes; have += size) {
+        void **block = (void **)malloc(size);
+        CHECK(block != NULL, "malloc(%zu) failed after %zu bytes", size, have);
+        memset(block, 1, size);
         *block = head;
         head = block;
     }
     return head;
+}
+
+static inline void **small_heap(size_t bytes) {
+    return heap_of_blocks(bytes, 100);
 }
 
 // Frees all blocks but one in a thousand: the survivors keep the heap from shrinking by itself.
@@ -148,6 +180,27 @@ static inline double clock_seconds(clockid_t clock) {
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
+// Each thread gets its number, from 0.
+static inline void start_threads(pthread_t *threads, size_t count, void *(*body)(void *)) {
+    for (size_t i = 0; i < count; i++)
+        CHECK(pthread_create(&threads[i], NULL, body, (void *)i) == 0, "no thread %zu", i);
+}
+
+static inline void join_threads(const pthread_t *threads, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        pthread_join(threads[i], NULL);
+}
+
+// Runs the function in a forked child, which must succeed.
+static inline void run_in_child(void (*body)(void)) {
+    pid_t child = fork();
+    if (child == 0) {
+        body();
+        _exit(0);
+    }
+    CHECK_CHILD(child);
+}
+
 // The exit status of a child that ends within 30 seconds.
 static inline int await_child(pid_t child) {
     int status = -1;
@@ -159,23 +212,39 @@ static inline int await_child(pid_t child) {
     return status;
 }
 
+// The numbers in the names of a directory's files, such as /proc/self/task. Returns how many there are, at most `most`.
+static inline size_t list_numbers(const char *directory, pid_t *numbers, size_t most) {
+    size_t count = 0;
+    DIR *list = opendir(directory);
+    CHECK(list != NULL, "cannot open %s", directory);
+    for (struct dirent *entry; count < most && (entry = readdir(list)) != NULL;)
+        if (entry->d_name[0] != '.')
+            numbers[count++] = atoi(entry->d_name);
+    closedir(list);
+    return count;
+}
+
+static inline int thread_has_name(pid_t thread, const char *name) {
+    char path[64], seen[32] = "";
+    snprintf(path, sizeof path, "/proc/self/task/%d/comm", thread);
+    FILE *comm = fopen(path, "re");
+    if (comm == NULL)
+        return 0;
+    if (fgets(seen, sizeof seen, comm) != NULL)
+        seen[strcspn(seen, "\n")] = '\0';
+    fclose(comm);
+    return strcmp(seen, name) == 0;
+}
+
+enum { MOST_LISTED = 4096 };
+
 // The number of threads of this process with this name, or of all threads if it is NULL.
 static inline int count_threads(const char *name) {
+    pid_t threads[MOST_LISTED];
+    size_t all = list_numbers("/proc/self/task", threads, MOST_LISTED);
     int count = 0;
-    DIR *tasks = opendir("/proc/self/task");
-    CHECK(tasks != NULL, "cannot open /proc/self/task");
-    for (struct dirent *task; (task = readdir(tasks)) != NULL;) {
-        char path[300], seen[32] = "";
-        snprintf(path, sizeof path, "/proc/self/task/%s/comm", task->d_name);
-        FILE *comm = fopen(path, "re");
-        if (comm == NULL)
-            continue;
-        if (fgets(seen, sizeof seen, comm) != NULL)
-            seen[strcspn(seen, "\n")] = '\0';
-        fclose(comm);
-        count += task->d_name[0] != '.' && (name == NULL || strcmp(seen, name) == 0);
-    }
-    closedir(tasks);
+    for (size_t i = 0; i < all; i++)
+        count += name == NULL || thread_has_name(threads[i], name);
     return count;
 }
 
@@ -183,6 +252,13 @@ static inline void await_governor(void) {
     for (int tenth = 0; tenth < 300 && count_threads("flarena") == 0; tenth++)
         sleep_ms(100);
     CHECK(count_threads("flarena") == 1, "%d governor threads", count_threads("flarena"));
+}
+
+// Grows until the process has a governor. Without the library it only grows.
+static inline void start_governor(void) {
+    free_most(small_heap(100 * MB));
+    if (!mode_is("bare"))
+        await_governor();
 }
 
 // The number of a "Name:  123 kB" line of /proc/self/FILE, in bytes if it has a unit; -1 if there is no such line.
@@ -220,9 +296,7 @@ static inline long rss_bytes(void) {
 }
 
 static inline long cpu_us(void) {
-    struct timespec used;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
-    return used.tv_sec * 1000000 + used.tv_nsec / 1000;
+    return (long)(clock_seconds(CLOCK_PROCESS_CPUTIME_ID) * 1e6);
 }
 
 // smaps_rollup costs milliseconds of CPU. At ten reads a second the governor would not take the program for idle,
@@ -272,6 +346,28 @@ static inline void await_empty_cache(int seconds) {
     CHECK(statistic("recycler", "cached_bytes") == 0, "%lld bytes cached", statistic("recycler", "cached_bytes"));
 }
 
+static inline size_t count_descriptors(void) {
+    pid_t descriptors[MOST_LISTED];
+    return list_numbers("/proc/self/fd", descriptors, MOST_LISTED);
+}
+
+// One of several tests in a program, which has its name as argument.
+typedef struct {
+    const char *name;
+    void (*run)(void);
+} Case;
+
+#define CASE(function) {#function, function}
+
+static inline void run_case(const Case *cases, size_t count, int argc, char **argv) {
+    for (size_t i = 0; i < count; i++)
+        if (argc == 2 && strcmp(argv[1], cases[i].name) == 0) {
+            cases[i].run();
+            return;
+        }
+    CHECK(0, "no case %s", argc == 2 ? argv[1] : "in the arguments");
+}
+
 // Restarts the program under a resource limit, as a shell or a batch system sets it before the start.
 static inline void restart_with_limit(int argc, char **argv, int resource, rlim_t bytes) {
     struct rlimit limit = {bytes, RLIM_INFINITY};
@@ -285,11 +381,12 @@ static inline void restart_with_limit(int argc, char **argv, int resource, rlim_
 
 // Restarts the program with a decay time of a minute. With the default of 300 ms the pages that a test frees for the next
 // block may be purged before that, where the thread waits for a processor.
-static inline void restart_with_slow_decay(char **argv) {
+static inline void restart_with_slow_decay(void) {
+    char name[] = "slow_decay", *again[] = {name, NULL};
     if (getenv("FLARENA_DECAY_MS") != NULL)
         return;
     setenv("FLARENA_DECAY_MS", "60000", 1);
-    execv("/proc/self/exe", argv);
+    execv("/proc/self/exe", again);
     CHECK(0, "execv: %s", strerror(errno));
 }
 

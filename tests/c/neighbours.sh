@@ -49,7 +49,7 @@ musl_program() { # MODE
 with_replaced_libc() { # MODE LD_PRELOAD
     # shellcheck disable=SC2034  # in_mode reads it
     local program COMMAND_TIMEOUT=60
-    for program in functions/malloc traps/thread_exit_leaves_blocks; do
+    for program in functions/malloc functions/malloc_trim_keeps traps/thread_exit_leaves_blocks; do
         run_program "$1" "$SCRATCH/$program" LD_PRELOAD="$2"
     done
 }

@@ -38,5 +38,4 @@ int main(int argc, char **argv) {
     free(held[--count]);
     CHECK((held[count] = (char *)malloc(BLOCK_MB * MB)) != NULL, "freed blocks make room: %s", strerror(errno));
     touch(held[count], BLOCK_MB * MB, 1);
-    return 0;
 }

@@ -19,5 +19,4 @@ int main(int argc, char **argv) {
     CHECK(flarena_trim() >= 0, "flarena_trim failed");
     char answer[16 * KB];
     CHECK(flarena_stats_json(answer, sizeof answer) > 100, "flarena_stats_json failed");
-    return 0;
 }

@@ -1,13 +1,8 @@
 // a panic in the governor is reported in one line, and the program continues without a governor
 #include "check.h"
 #include "flarena.h"
-#include <sys/wait.h>
 
-static int governor_is_running(void) {
-    static char answer[64 * KB];
-    CHECK(flarena_stats_json(answer, sizeof answer) > 0, "%s", strerror(errno));
-    return strstr(answer, "\"running\":true") != NULL;
-}
+static int governor_is_running(void) { return statistic("governor", "running") == 1; }
 
 int main(void) {
     char *block = malloc_touched(100 * MB, 7);
@@ -29,9 +24,7 @@ int main(void) {
         free(malloc_touched(5 * MB, 3));
         _exit(flarena_mark("child", NULL, 2) == 0 ? 0 : 1);
     }
-    int status = -1;
-    CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0, "child: status %d", status);
+    CHECK_CHILD(child);
     CHECK(flarena_mark("well", NULL, 3) == 0, "%s", strerror(errno));
     CHECK(flarena_trim() >= 0, "flarena_trim failed");
-    return 0;
 }

@@ -1,9 +1,6 @@
 // One call under a limit on memory, after half of the limit was freed. The exit status is 3 if the call is refused.
 // faults.sh compares it with a run without the library.
 #include "check.h"
-#include <pthread.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
 
 #define LIMIT (384 * MB)
 #define HALF (LIMIT / 2)

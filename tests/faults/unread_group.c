@@ -17,5 +17,4 @@ int main(void) {
     free_most(small_heap(FREED_MB * MB));
     CHECK(malloc(BLOCK_MB * MB) != NULL);
     CHECK(rss_bytes() < (LIMIT_MB - BLOCK_MB) * (long)MB, "%ld MB are resident before %d MB more", rss_bytes() >> 20, BLOCK_MB);
-    return 0;
 }

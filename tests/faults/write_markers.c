@@ -5,9 +5,7 @@
 // UNDER_LIMIT names the limit that the program runs under, as prlimit does. The program checks that it is in force.
 #include "check.h"
 #include "flarena.h"
-#include <pthread.h>
 #include <stdbool.h>
-#include <sys/prctl.h>
 
 static void *do_nothing(void *unused) { return unused; }
 

@@ -9,21 +9,6 @@ static inline long minor_faults(void) {
     return usage.ru_minflt;
 }
 
-// The number of mappings that overlap the block.
-static inline int count_mappings(const char *block, size_t size) {
-    char line[512];
-    int count = 0;
-    FILE *maps = fopen("/proc/self/maps", "re");
-    while (maps != NULL && fgets(line, sizeof line, maps) != NULL) {
-        unsigned long from, to;
-        if (sscanf(line, "%lx-%lx ", &from, &to) == 2)
-            count += from < (uintptr_t)block + size && (uintptr_t)block < to;
-    }
-    if (maps != NULL)
-        fclose(maps);
-    return count;
-}
-
 // The number of pages of the range that are in memory, by /proc/self/pagemap.
 static inline size_t present_pages(const char *start, size_t bytes) {
     size_t present = 0;

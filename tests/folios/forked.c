@@ -1,6 +1,5 @@
 // after a fork parent and child keep their bytes, and blocks of the child request pages of 64 KiB too
 #include "folios.h"
-#include <sys/wait.h>
 
 int main(void) {
     char *blocks[8];
@@ -26,7 +25,5 @@ int main(void) {
         CHECK(pages_match(blocks[i], 5 * MB, (unsigned)i), "block %d", i);
     if (child == 0)
         _exit(0);
-    int status;
-    waitpid(child, &status, 0);
-    CHECK(status == 0, "the child: %x", status);
+    CHECK_CHILD(child);
 }

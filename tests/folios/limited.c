@@ -6,11 +6,8 @@ int main(void) {
     if (getenv("FOLIOS_LIMIT") == NULL)
         SKIP("this process may not create a cgroup with a memory limit");
     enum { BLOCKS = 95 };
-    char *full[BLOCKS], *blocks[BLOCKS];
-    for (int i = 0; i < BLOCKS; i++)
-        full[i] = malloc_touched(2 * MB, 1);
-    for (int i = 0; i < BLOCKS; i++)
-        free(full[i]);
+    char *blocks[BLOCKS];
+    allocate_and_free(BLOCKS, 2 * MB);
     for (int i = 0; i < BLOCKS; i++) {
         blocks[i] = (char *)malloc(MB + 33);
         stamp_pages(blocks[i], MB + 33, (unsigned)i);

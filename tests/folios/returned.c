@@ -4,11 +4,8 @@
 int main(void) {
     enum { BLOCKS = 40 };
     const size_t size = 2 * MB + 5 * 4096 + 1; // six pages of the last unit
-    char *full[BLOCKS], *blocks[BLOCKS], *fresh[BLOCKS];
-    for (int i = 0; i < BLOCKS; i++)
-        full[i] = malloc_touched(4 * MB, 1);
-    for (int i = 0; i < BLOCKS; i++)
-        free(full[i]);
+    char *blocks[BLOCKS], *fresh[BLOCKS];
+    allocate_and_free(BLOCKS, 4 * MB);
     for (int i = 0; i < BLOCKS; i++) {
         blocks[i] = (char *)malloc(size);
         stamp_pages(blocks[i], size, (unsigned)i);

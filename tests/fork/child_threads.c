@@ -1,7 +1,5 @@
 // a forked child can start threads that allocate and fork again, four generations deep
 #include "check.h"
-#include <pthread.h>
-#include <sys/wait.h>
 
 static void *work(void *kept) {
     for (int i = 0; i < 20; i++) {
@@ -21,22 +19,19 @@ static void generation(int left) {
         held[i] = malloc(4 * MB);
         memset(held[i], left, 4 * MB);
     }
-    for (size_t i = 0; i < COUNT(threads); i++)
-        CHECK(pthread_create(&threads[i], NULL, work, NULL) == 0, "pthread_create in generation %d", left);
+    start_threads(threads, COUNT(threads), work);
     pid_t pid = left > 0 ? fork() : -1;
     if (pid == 0) {
         generation(left - 1);
         exit(0);
     }
-    for (size_t i = 0; i < COUNT(threads); i++)
-        pthread_join(threads[i], NULL);
+    join_threads(threads, COUNT(threads));
     for (size_t i = 0; i < COUNT(held); i++) {
         CHECK(*((char *)held[i] + 4 * MB - 1) == left, "a held block changed");
         free(held[i]);
     }
-    int status = 0;
     if (pid > 0)
-        CHECK(waitpid(pid, &status, 0) == pid && status == 0, "generation %d: status %x", left - 1, status);
+        CHECK_CHILD(pid);
 }
 
 int main(void) {

@@ -1,8 +1,6 @@
 // a child forked while other threads allocate has its parent's blocks and none of its cached pages
 #include "check.h"
-#include <pthread.h>
 #include <stdatomic.h>
-#include <sys/wait.h>
 
 static atomic_int stop;
 
@@ -14,11 +12,7 @@ static void *churn(void *argument) {
 }
 
 static void cache_much(void) {
-    char *blocks[10];
-    for (size_t i = 0; i < COUNT(blocks); i++)
-        blocks[i] = malloc_touched(4 * MB, 1);
-    for (size_t i = 0; i < COUNT(blocks); i++)
-        free(blocks[i]);
+    allocate_and_free(10, 4 * MB);
     CHECK(statistic("recycler", "cached_bytes") > (long)(20 * MB), "%lld", statistic("recycler", "cached_bytes"));
 }
 
@@ -35,29 +29,24 @@ static void child(char *inherited) {
 
 static void fork_once(char *inherited) {
     pid_t pid = fork();
-    CHECK(pid >= 0, "fork: %s", strerror(errno));
     if (pid == 0)
         child(inherited);
-    int status;
-    CHECK(waitpid(pid, &status, 0) == pid && status == 0, "the child ended with status %x", status);
+    CHECK_CHILD(pid);
 }
 
-int main(int argc, char **argv) {
-    (void)argc;
+int main(void) {
     if (mode_is("bare"))
         SKIP("without the library there is no such cache");
-    restart_with_slow_decay(argv);
+    restart_with_slow_decay();
     char *kept = malloc_touched(10 * MB, 6);
     cache_much();
     fork_once(kept);
     pthread_t threads[3];
-    for (size_t i = 0; i < COUNT(threads); i++)
-        CHECK(pthread_create(&threads[i], NULL, churn, (void *)i) == 0);
+    start_threads(threads, COUNT(threads), churn);
     for (int round = 0; round < 40; round++)
         fork_once(kept);
     atomic_store(&stop, 1);
-    for (size_t i = 0; i < COUNT(threads); i++)
-        pthread_join(threads[i], NULL);
+    join_threads(threads, COUNT(threads));
     CHECK(kept[10 * MB - 1] == 6);
     free(kept);
 }

@@ -6,7 +6,6 @@ int main(void) {
         SKIP("other allocators have no gathered blocks");
     // The governor may purge the memory between free and malloc: then try again.
     for (int round = 0, reused = 0; !reused; round++) {
-        int status;
         char *start, *next, *block = malloc_gathered();
         size_t length = inner_mapping(block, &start);
         CHECK(madvise(start, length, MADV_DONTFORK) == 0, "madvise: %s", strerror(errno));
@@ -16,7 +15,7 @@ int main(void) {
         pid_t child = fork();
         if (child == 0)
             _exit(!pages_match(next, GATHERED, 3));
-        CHECK(waitpid(child, &status, 0) == child && status == 0, "the child ended with status %x", status);
+        CHECK_CHILD(child);
         reused = is_within(start, length, next);
         CHECK(reused || round < 20, "no later block reused this memory");
         free(next);

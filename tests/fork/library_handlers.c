@@ -1,8 +1,6 @@
 // fork handlers of a linked library can allocate, and join a thread that allocates
 #include "check.h"
-#include <pthread.h>
 #include <stdatomic.h>
-#include <sys/wait.h>
 
 extern atomic_int handlers_prepared, handlers_ran_in_child;
 
@@ -23,13 +21,11 @@ int main(void) {
     CHECK(pthread_create(&thread, NULL, churn, &stop) == 0);
     for (int i = 0; i < FORKS; i++) {
         pid_t pid = fork();
-        CHECK(pid >= 0, "fork: %s", strerror(errno));
         if (pid == 0) {
             alarm(20);
             _exit(atomic_load(&handlers_ran_in_child) == 1 ? 0 : 3);
         }
-        int status;
-        CHECK(waitpid(pid, &status, 0) == pid && status == 0, "child %d ended with status %x", i, status);
+        CHECK_CHILD(pid);
     }
     CHECK(atomic_load(&handlers_prepared) == FORKS);
     atomic_store(&stop, 1);

@@ -1,11 +1,6 @@
 // a child forked while the governor reads the loader's list can load libraries
 #include "../governor/channel.h"
-
 #include <link.h>
-#include <pthread.h>
-#include <stdatomic.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 
 typedef int Visit(struct dl_phdr_info *, size_t, void *);
 typedef struct {
@@ -14,19 +9,16 @@ typedef struct {
     int is_slow;
 } Call;
 
-static atomic_int in_list;
+static volatile int in_list;
 
 // Holds the loader's lock for 100 ms without sleeping.
 static int visit_slowly(struct dl_phdr_info *info, size_t size, void *data) {
     Call *call = (Call *)data;
     if (call->is_slow) {
         call->is_slow = 0;
-        atomic_store(&in_list, 1);
-        struct timespec start, now;
-        clock_gettime(CLOCK_MONOTONIC, &start);
-        do
-            clock_gettime(CLOCK_MONOTONIC, &now);
-        while ((now.tv_sec - start.tv_sec) * 1000 + (now.tv_nsec - start.tv_nsec) / 1000000 < 100);
+        __atomic_store_n(&in_list, 1, __ATOMIC_SEQ_CST);
+        for (double end = clock_seconds(CLOCK_MONOTONIC) + 0.1; clock_seconds(CLOCK_MONOTONIC) < end;)
+            continue;
     }
     return call->visit(info, size, call->data);
 }
@@ -43,7 +35,6 @@ int dl_iterate_phdr(Visit *visit, void *data) {
 }
 
 static int count_objects(struct dl_phdr_info *info, size_t size, void *count) {
-    (void)info, (void)size;
     ++*(int *)count;
     return 0;
 }
@@ -55,14 +46,11 @@ static void *idle(void *unused) {
 }
 
 static void fork_while_listing(void) {
-    int status, client = -1;
+    int client = -1;
     if (!mode_is("bare")) {
-        client = await_channel(getpid(), start_ticks());
-        CHECK(send(client, "trim\n", 5, MSG_NOSIGNAL) == 5, "no control channel");
-        atomic_store(&in_list, 0);
-        for (int ms = 0; ms < 10000 && atomic_load(&in_list) == 0; ms++)
-            sleep_ms(1);
-        CHECK(atomic_load(&in_list) == 1, "a trim does not read the list");
+        in_list = 0;
+        client = request_trim();
+        CHECK(await_flag(&in_list), "a trim does not read the list");
     }
     pid_t child = fork();
     if (child == 0) {
@@ -71,20 +59,17 @@ static void fork_while_listing(void) {
         dl_iterate_phdr(count_objects, &count);
         _exit(count == 0 || dlopen("libm.so.6", RTLD_NOW) == NULL);
     }
-    CHECK(waitpid(child, &status, 0) == child && status == 0, "the child ended with %#x", status);
+    CHECK_CHILD(child);
     close(client);
 }
 
 int main(void) {
     pthread_t thread;
     free(malloc_touched(100 * MB, 1));
-    free_most(small_heap(100 * MB));
-    if (!mode_is("bare"))
-        await_governor();
+    start_governor();
     for (int i = 0; i < 3; i++)
         fork_while_listing();
     pthread_create(&thread, NULL, idle, NULL);
     for (int i = 0; i < 3; i++)
         fork_while_listing();
-    return 0;
 }

@@ -1,8 +1,6 @@
 // a process can fork while its threads read long lines with getline and flush all files
 #include "check.h"
-#include <pthread.h>
 #include <stdatomic.h>
-#include <sys/wait.h>
 
 enum { LINES = 3, FORKS = 60 };
 static atomic_int stop;
@@ -47,17 +45,14 @@ int main(void) {
         CHECK(pthread_create(&threads[i], NULL, i < COUNT(files) ? read_lines : flush, i < COUNT(files) ? files[i] : NULL) == 0);
     for (int i = 0; i < FORKS; i++) {
         pid_t pid = fork();
-        CHECK(pid >= 0, "fork: %s", strerror(errno));
         if (pid == 0) {
             alarm(20);
             free(malloc(3 * MB));
             free(malloc(50000));
             _exit(0);
         }
-        int status;
-        CHECK(waitpid(pid, &status, 0) == pid && status == 0, "child %d ended with status %x", i, status);
+        CHECK_CHILD(pid);
     }
     atomic_store(&stop, 1);
-    for (size_t i = 0; i < COUNT(threads); i++)
-        pthread_join(threads[i], NULL);
+    join_threads(threads, COUNT(threads));
 }

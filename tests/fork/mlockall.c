@@ -1,6 +1,5 @@
 // a child of a process that locked all its memory caches as much as any other process, for it inherits no locks
 #include "check.h"
-#include <sys/mman.h>
 
 enum { FREED_MB = 20, MOST_LOCKED_MB = 1 };
 
@@ -22,9 +21,7 @@ int main(void) {
     if (mlockall(MCL_CURRENT) != 0)
         SKIP("this user may not lock memory");
     pid_t pid = fork();
-    CHECK(pid >= 0, "fork: %s", strerror(errno));
     if (pid == 0)
         child(kept);
-    CHECK(await_child(pid) == 0, "the child failed");
-    return 0;
+    CHECK_CHILD(pid);
 }

@@ -1,8 +1,5 @@
 // a signal handler that forks in the middle of a fork, with a governor running, hangs neither process
 #include "check.h"
-#include <signal.h>
-#include <sys/time.h>
-#include <sys/wait.h>
 
 static volatile sig_atomic_t forks, failed;
 
@@ -17,7 +14,6 @@ static int fork_and_wait(void) {
 }
 
 static void on_alarm(int signal) {
-    (void)signal;
     int saved = errno;
     failed |= !fork_and_wait();
     forks++;
@@ -25,9 +21,7 @@ static void on_alarm(int signal) {
 }
 
 int main(void) {
-    free_most(small_heap(100 * MB));
-    if (!mode_is("bare"))
-        await_governor();
+    start_governor();
     struct sigaction action = {.sa_handler = on_alarm, .sa_flags = SA_RESTART};
     CHECK(sigaction(SIGALRM, &action, NULL) == 0);
     for (int round = 0; round < 100; round++) {

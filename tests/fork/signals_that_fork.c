@@ -1,13 +1,9 @@
 // a signal handler that forks while malloc or free is interrupted hangs neither process
 #include "check.h"
-#include <signal.h>
-#include <sys/time.h>
-#include <sys/wait.h>
 
 static volatile sig_atomic_t forks, failed;
 
 static void on_alarm(int signal) {
-    (void)signal;
     int saved = errno, status = -1;
     pid_t pid = fork();
     if (pid == 0)

@@ -1,9 +1,7 @@
 // vfork, posix_spawn, system and popen work while threads allocate
 #include "check.h"
-#include <pthread.h>
 #include <spawn.h>
 #include <stdatomic.h>
-#include <sys/wait.h>
 
 extern char **environ;
 static atomic_int stop;
@@ -20,21 +18,19 @@ static void *churn(void *unused) {
 
 int main(void) {
     pthread_t threads[3];
-    for (size_t i = 0; i < COUNT(threads); i++)
-        pthread_create(&threads[i], NULL, churn, NULL);
+    start_threads(threads, COUNT(threads), churn);
     void *kept = malloc(4 * MB);
     fill(kept, 4 * MB, 5);
     char *arguments[] = {"true", NULL};
     for (int i = 0; i < 25; i++) {
-        int status;
         pid_t pid = vfork();
         if (pid == 0) {
             execv("/bin/true", arguments);
             _exit(127);
         }
-        CHECK(waitpid(pid, &status, 0) == pid && status == 0, "vfork: status %x", status);
+        CHECK_CHILD(pid);
         CHECK(posix_spawn(&pid, "/bin/true", NULL, NULL, arguments, environ) == 0, "posix_spawn");
-        CHECK(waitpid(pid, &status, 0) == pid && status == 0, "posix_spawn: status %x", status);
+        CHECK_CHILD(pid);
     }
     CHECK(system("exit 3") >> 8 == 3, "system");
     FILE *answer = popen("echo answer", "r");
@@ -44,6 +40,5 @@ int main(void) {
     CHECK(first_mismatch(kept, 4 * MB, 5) == 4 * MB, "the kept block changed");
     free(kept);
     atomic_store(&stop, 1);
-    for (size_t i = 0; i < COUNT(threads); i++)
-        pthread_join(threads[i], NULL);
+    join_threads(threads, COUNT(threads));
 }

@@ -1,6 +1,5 @@
 // a child of vfork that allocates much starts no governor, and its parent can start one afterwards
 #include "check.h"
-#include <sys/wait.h>
 
 int main(void) {
     if (mode_is("bare"))
@@ -18,10 +17,8 @@ int main(void) {
         free_most(small_heap(150 * MB));
         _exit(count_threads("flarena"));
     }
-    int status;
-    CHECK(waitpid(child, &status, 0) == child && status == 0, "the child ended with %x", status);
+    CHECK_CHILD(child);
     CHECK(count_threads("flarena") == 0, "%d governor threads", count_threads("flarena"));
     free_most(small_heap(150 * MB));
     await_governor();
-    return 0;
 }

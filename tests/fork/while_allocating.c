@@ -1,8 +1,6 @@
 // a process can fork while its threads allocate; the child can allocate, free, trim and exit
 #include "check.h"
-#include <pthread.h>
 #include <stdatomic.h>
-#include <sys/wait.h>
 
 static atomic_int stop;
 
@@ -39,20 +37,16 @@ static void child(void *inherited) {
 
 int main(void) {
     pthread_t threads[6];
-    for (uintptr_t i = 0; i < COUNT(threads); i++)
-        pthread_create(&threads[i], NULL, churn, (void *)(i + 1));
+    start_threads(threads, COUNT(threads), churn);
     void *kept = malloc(5 * MB);
     fill(kept, 5 * MB, 1);
     for (int i = 0; i < 60; i++) {
         pid_t pid = fork();
-        CHECK(pid >= 0, "fork: %s", strerror(errno));
         if (pid == 0)
             child(kept);
-        int status;
-        CHECK(waitpid(pid, &status, 0) == pid && status == 0, "child %d ended with status %x", i, status);
+        CHECK_CHILD(pid);
         CHECK(first_mismatch(kept, 5 * MB, 1) == 5 * MB, "the child changed the parent's block");
     }
     atomic_store(&stop, 1);
-    for (size_t i = 0; i < COUNT(threads); i++)
-        pthread_join(threads[i], NULL);
+    join_threads(threads, COUNT(threads));
 }

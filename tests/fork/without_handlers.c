@@ -1,21 +1,11 @@
 // a child of clone or _Fork, which run no fork handlers, returns what it frees, and its dlclose and prctl do not wait
 #include "check.h"
 
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
-
 // The library waits 10 s for a thread that does not end. A busy machine may stop this process for some seconds.
 enum { MOST_SECONDS = 6 };
 
 static void child(void) {
-    enum { BLOCKS = 40 };
-    char *blocks[BLOCKS];
-    for (int index = 0; index < BLOCKS; index++)
-        blocks[index] = malloc_touched(8 * MB, 1);
-    for (int index = 0; index < BLOCKS; index++)
-        free(blocks[index]);
+    allocate_and_free(40, 8 * MB);
     // In a process without a governor the program's calls purge old pages.
     sleep_ms(1000);
     for (int index = 0; index < 64; index++)
@@ -39,11 +29,7 @@ static pid_t copy(void) { return (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
 // The parent's governor is at work in some of the moments.
 static void check_dlclose(void) {
     for (int round = 0; round < 15; round++) {
-        char *blocks[40];
-        for (size_t index = 0; index < COUNT(blocks); index++)
-            blocks[index] = malloc_touched(4 * MB + index * 64 * KB, 1);
-        for (size_t index = 0; index < COUNT(blocks); index++)
-            free(blocks[index]);
+        allocate_and_free(40, 4 * MB + (size_t)round * 128 * KB);
         sleep_ms(300 + round % 7 * 3);
         for (int copies = 0; copies < 5; copies++) {
             pid_t pid = copy();
@@ -54,8 +40,7 @@ static void check_dlclose(void) {
                 CHECK(clock_seconds(CLOCK_MONOTONIC) - start < MOST_SECONDS, "dlclose took %.1f s", clock_seconds(CLOCK_MONOTONIC) - start);
                 _exit(0);
             }
-            int status;
-            CHECK(waitpid(pid, &status, 0) == pid && status == 0, "status %#x", status);
+            CHECK_CHILD(pid);
             sleep_ms(1);
         }
     }
@@ -79,5 +64,4 @@ int main(void) {
     check_dlclose();
     if (!mode_is("bare"))
         CHECK(statistic("governor", "running") == 1, "the parent's governor has stopped");
-    return 0;
 }

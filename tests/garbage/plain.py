@@ -47,6 +47,25 @@ def becomes_true(condition, seconds=30):
     return condition()
 
 
+def highest_live_mb(rounds, drop):
+    """Of a program that is never idle. It gives the governor time on a busy machine."""
+    highest = 0
+    for _ in range(rounds):
+        drop(20)
+        end = time.monotonic() + 0.2
+        while time.monotonic() < end:
+            pass
+        highest = max(highest, live_mb())
+    return highest
+
+
+def trim_from_outside(separator):
+    """A child runs `flarena trim` for this process. Returns its answer behind the separator, and the MB left."""
+    with subprocess.Popen([sys.argv[2], "trim", str(os.getpid())], stdout=subprocess.PIPE, text=True) as command:
+        becomes_true(lambda: command.poll() is not None)
+        return command.stdout.read().partition(separator)[2].strip(), live_mb()
+
+
 def idle():
     """An idle program with garbage is collected."""
     drop_cycle(200)
@@ -73,57 +92,34 @@ def busy():
 
     A machine that stops the whole process for a second makes it look idle, and an idle program is collected fully.
     """
-    before, highest = gc.get_stats()[-1]["collections"], 0
-    for _ in range(40):
-        drop_young(20)
-        work()
-        highest = max(highest, live_mb())
+    before = gc.get_stats()[-1]["collections"]
+    highest = highest_live_mb(40, drop_young)
     fulls = gc.get_stats()[-1]["collections"] - before
     print("flat" if highest < 500 else f"{highest} MB", "young" if fulls <= 3 else f"{fulls} full collections")
 
 
 def busy_old():
     """A busy program without stages is collected fully if its young objects leave much growth."""
-    highest = 0
-    for _ in range(40):
-        drop_cycle(20)
-        work()
-        highest = max(highest, live_mb())
+    highest = highest_live_mb(40, drop_cycle)
     print("flat" if highest < 400 else f"{highest} MB")  # of 800
-
-
-def work():
-    """So that the program is never idle. Gives the governor time on a busy machine."""
-    end = time.monotonic() + 0.2
-    while time.monotonic() < end:
-        pass
 
 
 def near_limit():
     """A busy program near FLARENA_MEMORY_LIMIT=400M is collected before it grows far beyond the limit."""
-    highest = 0
-    for _ in range(60):
-        drop_cycle(20)
-        work()
-        highest = max(highest, live_mb())
+    highest = highest_live_mb(60, drop_cycle)
     print("not far beyond it" if highest < 800 else f"{highest} MB")  # of 1200
 
 
 def trim():
-    """trim COMMAND: a child runs `flarena trim` for this process."""
     drop_cycle(60)
-    with subprocess.Popen([sys.argv[2], "trim", str(os.getpid())], stdout=subprocess.PIPE, text=True) as command:
-        becomes_true(lambda: command.poll() is not None)
-        print(command.stdout.read().partition("returned, ")[2].strip(), live_mb())
+    print(*trim_from_outside("returned, "))
 
 
 def trim_in_handler():
     """A trim that is requested while a signal handler runs collects nothing."""
 
     def handler(number, frame):
-        with subprocess.Popen([sys.argv[2], "trim", str(os.getpid())], stdout=subprocess.PIPE, text=True) as command:
-            becomes_true(lambda: command.poll() is not None)
-            print(command.stdout.read().partition("; ")[2].strip(), live_mb())
+        print(*trim_from_outside("; "))
 
     gc.set_threshold(100_000)  # the handler's objects must not start a collection of young objects
     signal.signal(signal.SIGUSR1, handler)
@@ -143,11 +139,7 @@ def trim_in_c():
 def trim_after_ctrl_c():
     """Ctrl-C ends the program, and a trim is requested while its atexit functions run."""
 
-    @atexit.register
-    def trim_at_exit():
-        with subprocess.Popen([sys.argv[2], "trim", str(os.getpid())], stdout=subprocess.DEVNULL) as command:
-            becomes_true(lambda: command.poll() is not None)
-
+    atexit.register(trim_from_outside, "; ")
     sys.excepthook = lambda *_: None
     signal.signal(signal.SIGINT, signal.default_int_handler)
     drop_cycle(60)

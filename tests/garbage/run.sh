@@ -23,7 +23,7 @@ rounds() { # MODE CASE [NAME=VALUE...]
 in_stages() { # FILE MODE [NAME=VALUE...]: with the hooks of NVFlare, without markers
     local file=$1 mode=$2
     shift 2
-    in_mode "$mode" PYTHONPATH="$PACKAGE/flarena/hooks:$ROOT/tests/python/fake:$HERE:$PACKAGE" "$@" "$PYTHON" "$HERE/$file.py"
+    in_mode "$mode" PYTHONPATH="$PACKAGE/flarena/hooks:$ROOT/tests/python/fake:$ROOT/tests/python:$HERE:$PACKAGE" "$@" "$PYTHON" "$HERE/$file.py"
 }
 markers() { # MODE
     rm -f "$SCRATCH/markers"

@@ -1,18 +1,13 @@
 """Rounds of a server job that drops cycles with blocks, through the hooked events of the fake NVFlare."""
 
 import rounds
+from contexts import ServerContext
 from nvflare.apis.utils import event
 
 
-class Context:
+class Context(ServerContext):
     def __init__(self, number):
         self.number = number
-
-    def get_process_type(self):
-        return "SJ"
-
-    def get_identity_name(self):
-        return "the project"
 
     def get_prop(self, name, default=None):
         return self.number if name == "current_round" else default

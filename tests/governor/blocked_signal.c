@@ -1,12 +1,9 @@
 // a SIGSYS that the program blocks waits for the program, and its handler runs in no other thread
 #include "capabilities.h"
 
-#include <signal.h>
-
 static volatile pid_t handled_in;
 
 static void note_thread(int signal) {
-    (void)signal;
     handled_in = (pid_t)syscall(SYS_gettid);
 }
 
@@ -21,7 +18,7 @@ int main(void) {
     sigemptyset(&blocked);
     sigaddset(&blocked, SIGSYS);
     sigprocmask(SIG_BLOCK, &blocked, NULL);
-    grow();
+    start_governor();
     send_and_wait();
     struct timespec patience = {30, 0};
     CHECK(sigtimedwait(&blocked, NULL, &patience) == SIGSYS, "sigtimedwait: %d", errno);
@@ -34,5 +31,4 @@ int main(void) {
     CHECK(cpu_us() - before < 500000, "a pending signal costs %ld us of CPU time in a second", cpu_us() - before);
     sigprocmask(SIG_UNBLOCK, &blocked, NULL);
     CHECK(handled_in == getpid(), "the handler ran in thread %d of process %d", handled_in, getpid());
-    return 0;
 }

@@ -1,14 +1,6 @@
-// A program that grows until it has a governor, and gives up capabilities.
+// Gives up capabilities.
 #include "check.h"
-
 #include <linux/capability.h>
-#include <sys/syscall.h>
-
-static inline void grow(void) {
-    free_most(small_heap(100 * MB));
-    if (!mode_is("bare"))
-        await_governor();
-}
 
 // Drops all capabilities of this thread by a raw system call.
 static inline void drop_capabilities(void) {

@@ -3,9 +3,6 @@
 
 #include "check.h"
 
-#include <sys/socket.h>
-#include <sys/un.h>
-
 // The start time of this process in clock ticks: field 22 of /proc/self/stat.
 static inline unsigned long long start_ticks(void) {
     char stat[1024] = "";
@@ -40,10 +37,37 @@ static inline int await_channel(pid_t pid, unsigned long long ticks) {
     return fd;
 }
 
-// Waits until the governor of this process has ended its start.
-static inline void await_started_governor(void) {
-    await_governor();
+// Grows until the governor of this process has ended its start.
+static inline void start_governor_and_channel(void) {
+    start_governor();
     close(await_channel(getpid(), start_ticks()));
+}
+
+// Asks this process for a trim, which its governor's thread makes. Returns the connection.
+static inline int request_trim(void) {
+    int client = await_channel(getpid(), start_ticks());
+    CHECK(send(client, "trim\n", 5, MSG_NOSIGNAL) == 5, "send: %s", strerror(errno));
+    return client;
+}
+
+// Waits until another thread has set the flag, for 10 s at most.
+static inline int await_flag(const volatile int *flag) {
+    for (int ms = 0; ms < 10000 && !__atomic_load_n(flag, __ATOMIC_SEQ_CST); ms++)
+        sleep_ms(1);
+    return __atomic_load_n(flag, __ATOMIC_SEQ_CST);
+}
+
+// A child that calls the function with this process's number and start time. It does not outlive this process.
+static inline pid_t start_client(void (*act)(pid_t, unsigned long long)) {
+    pid_t server = getpid();
+    unsigned long long ticks = start_ticks();
+    pid_t child = fork();
+    if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        act(server, ticks);
+        _exit(0);
+    }
+    return child;
 }
 
 // Whether the process answers a ping over this connection within 30 seconds.

@@ -1,10 +1,6 @@
 // the governor has its own descriptor table: it changes no descriptor or file lock of the program, nor of a child by raw clone
 #include "channel.h"
-
 #include <poll.h>
-#include <signal.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 
 static int highest_descriptor(void) {
     int found = -1;
@@ -34,8 +30,7 @@ int main(void) {
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     CHECK(fcntl(fileno(file), F_SETLK, &lock) == 0, "fcntl: %d", errno);
     int before = highest_descriptor();
-    free_most(small_heap(100 * MB));
-    await_started_governor();
+    start_governor_and_channel();
     CHECK(highest_descriptor() == before, "descriptor %d, before %d", highest_descriptor(), before);
     // The governor closed its copies of the program's descriptors. A close in the program's own table would have
     // released the lock, which must still be held.
@@ -45,11 +40,9 @@ int main(void) {
         fcntl(fileno(file), F_GETLK, &held);
         _exit(held.l_type != F_WRLCK ? 1 : highest_descriptor() != before ? 2 : 0);
     }
-    int status;
-    CHECK(waitpid(child, &status, 0) == child && status == 0, "the child by raw clone: %#x", status);
+    CHECK_CHILD(child);
     close(low[1]);
     close(far);
     await_end_of(low[0]);
     await_end_of(high[0]);
-    return 0;
 }

@@ -1,17 +1,11 @@
 // a process ends when a signal handler ends its main thread, or restricts it and exits, while malloc runs
 #include "check.h"
 
-#include <pthread.h>
-#include <sys/prctl.h>
-#include <sys/time.h>
-
 static void end_thread(int number) {
-    (void)number;
     pthread_exit(NULL);
 }
 
 static void restrict_process(int number) {
-    (void)number;
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     _exit(0);
 }
@@ -43,5 +37,4 @@ int main(void) {
         int aborted = WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT;
         CHECK(status == 0 || aborted, "status %#x in round %d", status, round);
     }
-    return 0;
 }

@@ -1,9 +1,7 @@
 // a fork does not wait for a governor that waits for a client
 #include "channel.h"
-
 #include <linux/sockios.h>
 #include <sys/ioctl.h>
-#include <sys/wait.h>
 
 // The governor waits a second for a client. If a fork waited for the governor, it would take a fifth of that.
 enum { FORKS = 6, ATTEMPTS = 10 };
@@ -15,8 +13,7 @@ static void fork_some(void) {
             free(malloc(3 * MB));
             _exit(0);
         }
-        int status;
-        CHECK(waitpid(child, &status, 0) == child && status == 0, "the child: %#x", status);
+        CHECK_CHILD(child);
     }
 }
 
@@ -42,11 +39,9 @@ static int governor_waits_after_forks(void) {
 }
 
 int main(void) {
-    free_most(small_heap(100 * MB));
-    await_governor();
+    start_governor();
     int attempt = 1;
     while (attempt <= ATTEMPTS && !governor_waits_after_forks())
         attempt++;
     CHECK(attempt <= ATTEMPTS, "%d forks took longer than the governor waits for a client", FORKS);
-    return 0;
 }

@@ -1,8 +1,6 @@
 // a process whose stderr is a full pipe ends with its last thread, although it has markers to write
 #include "channel.h"
 
-#include <pthread.h>
-
 // The trim writes markers from the governor's thread.
 static void trim_and_end(void) {
     free_most(small_heap(100 * MB));
@@ -34,5 +32,4 @@ int main(int argc, char **argv) {
     }
     int status = await_child(child);
     CHECK(status == 0, "status %#x", status);
-    return 0;
 }

@@ -1,10 +1,6 @@
 // a signal handler that interrupts malloc changes a namespace or its user without a long wait, and a governor starts again
 #include "capabilities.h"
 
-#include <sched.h>
-#include <signal.h>
-#include <sys/time.h>
-
 // The governor may wait for a lock that the interrupted code holds.
 enum { RUNS = 500, MOST_SECONDS = 2 };
 
@@ -31,7 +27,6 @@ static void fail_to_change_user(void) {
 static void (*change)(void);
 
 static void on_alarm(int signal) {
-    (void)signal;
     int saved = errno;
     double start = clock_seconds(CLOCK_MONOTONIC);
     change();
@@ -72,9 +67,8 @@ static void interrupt_malloc(void (*how)(void), const char *name) {
 
 int main(void) {
     signal(SIGALRM, on_alarm);
-    grow();
+    start_governor();
     interrupt_malloc(unshare_working_folder, "unshare");
     if (geteuid() == 0)
         interrupt_malloc(fail_to_change_user, "setuid");
-    return 0;
 }

@@ -22,5 +22,4 @@ int main(void) {
     }
     long seen = reads() - before, ms = (long)((clock_seconds(CLOCK_MONOTONIC) - start) * 1000);
     CHECK(seen < FREES / 100 + 2 * ms, "%ld reads in %d frees and %ld ms", seen, FREES, ms);
-    return 0;
 }

@@ -1,10 +1,7 @@
 // a process with a governor keeps its capabilities over a change of user, and changes the user again
 #include "check.h"
-
 #include <grp.h>
 #include <linux/capability.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
 
 static void raise_permitted(void) {
     struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
@@ -38,9 +35,7 @@ int main(void) {
     for (int function = 0; function < 10; function++) {
         pid_t child = fork();
         if (child == 0) {
-            free_most(small_heap(100 * MB));
-            if (!mode_is("bare"))
-                await_governor();
+            start_governor();
             CHECK(prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) == 0, "PR_SET_KEEPCAPS: %d", errno);
             CHECK(setresuid(1000, 1000, 1000) == 0, "setresuid: %d", errno);
             raise_permitted();
@@ -50,5 +45,4 @@ int main(void) {
         int status = await_child(child);
         CHECK(status == 0, "function %d: status %#x", function, status);
     }
-    return 0;
 }

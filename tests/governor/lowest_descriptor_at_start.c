@@ -1,6 +1,5 @@
 // a descriptor that the program opens while the governor starts gets the lowest free number
 #include "lowest.h"
-#include <pthread.h>
 
 enum { THREADS = 1000 }; // the governor reads a file for each of them at its start
 
@@ -22,5 +21,4 @@ int main(void) {
     free(large); // starts the governor
     check_lowest_descriptor_for(2);
     await_governor();
-    return 0;
 }

@@ -1,10 +1,7 @@
 // a process whose main thread calls pthread_exit ends with the program's last thread, and flushes its output
 #include "check.h"
 
-#include <pthread.h>
-
 static void *outlive(void *argument) {
-    (void)argument;
     sleep_ms(1500);
     printf(" and the worker");
     return NULL;
@@ -16,9 +13,7 @@ static pid_t start(int workers, int output) {
     if (child != 0)
         return child;
     dup2(output, STDOUT_FILENO);
-    free_most(small_heap(100 * MB));
-    if (!mode_is("bare"))
-        await_governor();
+    start_governor();
     pthread_t thread;
     printf("the main thread");
     if (workers)
@@ -43,5 +38,4 @@ int main(void) {
     setvbuf(stdout, NULL, _IOFBF, 4096);
     await_end(0, "the main thread");
     await_end(1, "the main thread and the worker");
-    return 0;
 }

@@ -1,9 +1,6 @@
 // in a user namespace a process of user 65534 does not answer another user that the namespace shows as 65534
 #include "channel.h"
 
-#include <sched.h>
-#include <sys/wait.h>
-
 static void write_to(const char *path, const char *text) {
     int fd = open(path, O_WRONLY | O_CLOEXEC);
     CHECK(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text), "%s: %s", path, strerror(errno));
@@ -18,8 +15,7 @@ static void become_unmapped(int entered, int mapped) {
         _exit(77);
     CHECK(write(entered, "e", 1) == 1 && read(mapped, &byte, 1) == 1, "pipe: %d", errno);
     CHECK(geteuid() == 65534, "user %d", geteuid());
-    free_most(small_heap(100 * MB));
-    await_started_governor();
+    start_governor_and_channel();
     unsigned long long ticks = start_ticks();
     CHECK(write(entered, &ticks, sizeof ticks) == sizeof ticks, "pipe: %d", errno);
     // The other end is closed when the program ends.
@@ -55,5 +51,4 @@ int main(void) {
         _exit(answers_ping(fd) ? 2 : 0);
     }
     CHECK(waitpid(other_user, &status, 0) == other_user && status == 0, "the process answers user 2000: %#x", status);
-    return 0;
 }

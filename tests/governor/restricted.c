@@ -1,8 +1,5 @@
 // a process that restricted itself ends with its last thread
-#include "check.h"
 #include "seccomp_filter.h"
-
-#include <pthread.h>
 
 static void *outlive(void *unused) {
     sleep_ms(200);
@@ -34,9 +31,7 @@ static void end_by_filter(void) {
 static void check_end(const char *name, void (*end)(void)) {
     pid_t child = fork();
     if (child == 0) {
-        free_most(small_heap(100 * MB));
-        if (!mode_is("bare"))
-            await_governor();
+        start_governor();
         end();
     }
     int status = await_child(child);
@@ -48,10 +43,7 @@ int main(void) {
     check_end("strict mode", end_in_strict_mode);
     check_end("filter", end_by_filter);
 
-    free_most(small_heap(100 * MB));
-    if (!mode_is("bare"))
-        await_governor();
+    start_governor();
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     CHECK(count_threads("flarena") == 0, "the governor runs in a restricted process");
-    return 0;
 }

@@ -49,11 +49,11 @@ check_control() { # MODE
     fi
 }
 
-# The library stands between the program and libc, as that of a tracer or profiler does.
-compile_with_library() { # LIBRARY PROGRAM
+# The library stands between the program and libc, as that of a profiler does.
+compile_profiled() {
     mkdir -p "$SCRATCH/preload"
-    gcc "${C_FLAGS[@]}" -shared -fPIC "preload/$1.c" -o "$SCRATCH/preload/lib$1.so" -ldl &&
-        compile "preload/$2.c" "$SCRATCH/preload/$2" "$SCRATCH/preload/lib$1.so" "-Wl,-rpath,$SCRATCH/preload"
+    gcc "${C_FLAGS[@]}" -shared -fPIC preload/profiler.c -o "$SCRATCH/preload/libprofiler.so" -ldl &&
+        compile preload/profiled.c "$SCRATCH/preload/profiled" "$SCRATCH/preload/libprofiler.so" "-Wl,-rpath,$SCRATCH/preload"
 }
 
 # With the clock of a machine that has been up for a month.
@@ -61,6 +61,10 @@ after_a_month() { # MODE COMMAND...
     local clock=(unshare --time --monotonic 2592000 --boottime 2592000 --fork)
     "${clock[@]}" true 2>/dev/null || { echo "this process may not create a time namespace"; return 77; }
     run_as "$1" FLARENA_GOVERNOR=off "${clock[@]}" "${@:2}"
+}
+
+limit_off() { # MODE CASE NAME=VALUE...
+    run_program "$1" "$SCRATCH/limit_off/limit_off" FLARENA_GOVERNOR=off "${@:3}" -- "$2"
 }
 
 # Old kernels and strict seccomp filters lack close_range, or both ways to get an own descriptor table.
@@ -77,29 +81,32 @@ check_without_close_range() { # MODE
 }
 
 check_programs .
-compile_all limit
-compile_all control
-compile_all limit_off
-compile_all off
-compile_all without_close_range
-check "the profiler's library compiles" compile_with_library profiler profiled
-check "the tracer's library compiles" compile_with_library tracer traced
+for directory in limit control limit_off off without_close_range; do compile_all "$directory"; done
+check "the profiler's library compiles" compile_profiled
 for mode in "${MODES[@]}"; do
     for source in limit/*.c; do
         check "$mode: $(sentence_of "$source")" run_program "$mode" "$SCRATCH/${source%.c}" FLARENA_MEMORY_LIMIT=64M
     done
-    for source in limit_off/*.c; do
-        check "$mode: $(sentence_of "$source")" run_program "$mode" "$SCRATCH/${source%.c}" FLARENA_MEMORY_LIMIT=256M FLARENA_GOVERNOR=off MALLOC_CONF=dirty_decay_ms:-1
-    done
-    check "$mode: $(sentence_of limit_off/small_reallocs.c), with FLARENA_SITES=on, too" \
-        run_program "$mode" "$SCRATCH/limit_off/small_reallocs" FLARENA_SITES=on FLARENA_MEMORY_LIMIT=256M FLARENA_GOVERNOR=off
+    while read -r case sentence; do
+        check "$mode: without a governor, $sentence" \
+            limit_off "$mode" "$case" FLARENA_MEMORY_LIMIT=256M MALLOC_CONF=dirty_decay_ms:-1
+    done <<'CASES'
+crossing free memory is released at the allocation that would cross FLARENA_MEMORY_LIMIT
+one_large_block free memory is released for one block that is larger than the room below FLARENA_MEMORY_LIMIT
+after_measurement a large block right after another one is compared with FLARENA_MEMORY_LIMIT, too
+failed_measurement FLARENA_MEMORY_LIMIT holds also after the program had no descriptor for a measurement
+grown_in_place free memory is released for a block that xallocx grows across FLARENA_MEMORY_LIMIT
+small_reallocs small reallocs near FLARENA_MEMORY_LIMIT release nothing
+CASES
+    check "$mode: without a governor, small reallocs near FLARENA_MEMORY_LIMIT release nothing with FLARENA_SITES=on, too" \
+        limit_off "$mode" small_reallocs FLARENA_MEMORY_LIMIT=256M FLARENA_SITES=on
+    check "$mode: a heap whose blocks all have one size starts the governor, and its free memory is released when the program is idle" \
+        run_program "$mode" "$SCRATCH/small_blocks" -- 170 # glibc's blocks of this size begin at addresses of one remainder
     for source in off/*.c; do
         check "$mode: $(sentence_of "$source")" run_program "$mode" "$SCRATCH/${source%.c}" FLARENA_GOVERNOR=off
     done
     check "$mode: with FLARENA_GOVERNOR=off calls purge old pages on a machine that has been up for a month" after_a_month "$mode" "$SCRATCH/off/purge_in_calls"
-    for program in profiled traced; do
-        check "$mode: $(sentence_of "preload/$program.c")" run_program "$mode" "$SCRATCH/preload/$program"
-    done
+    check "$mode: $(sentence_of preload/profiled.c)" run_program "$mode" "$SCRATCH/preload/profiled"
     check_without_close_range "$mode"
     if start_holder "$mode"; then
         check_control "$mode"

@@ -1,25 +1,18 @@
 // a client that sends one byte at a time delays other clients less than 30 s
 #include "channel.h"
 
-#include <signal.h>
-#include <sys/wait.h>
+static void send_slowly(pid_t server, unsigned long long ticks) {
+    int fd = connect_to(server, ticks);
+    for (int byte = 0; byte < 200 && send(fd, "x", 1, MSG_NOSIGNAL) == 1; byte++)
+        sleep_ms(500);
+}
 
 int main(void) {
-    free_most(small_heap(100 * MB));
-    await_started_governor();
-    pid_t self = getpid();
-    unsigned long long ticks = start_ticks();
-    pid_t child = fork();
-    if (child == 0) {
-        int fd = connect_to(self, ticks);
-        for (int byte = 0; byte < 200 && getppid() == self && send(fd, "x", 1, MSG_NOSIGNAL) == 1; byte++)
-            sleep_ms(500);
-        _exit(0);
-    }
+    start_governor_and_channel();
+    pid_t child = start_client(send_slowly);
     sleep_ms(300);
-    int fd = connect_to(self, ticks);
+    int fd = connect_to(getpid(), start_ticks());
     CHECK(fd >= 0 && answers_ping(fd), "another client gets no answer within 30 s");
     kill(child, SIGKILL);
     waitpid(child, NULL, 0);
-    return 0;
 }

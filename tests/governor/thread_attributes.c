@@ -1,33 +1,17 @@
 // the governor inherits neither scheduling class, nor CPUs, nor nice value, nor signal mask from the thread that starts it
 #include "channel.h"
 
-#include <pthread.h>
-#include <sched.h>
-#include <sys/syscall.h>
-
 static pid_t governor_thread(void) {
-    DIR *tasks = opendir("/proc/self/task");
-    for (struct dirent *task; (task = readdir(tasks)) != NULL;) {
-        char path[300], name[32] = "";
-        snprintf(path, sizeof path, "/proc/self/task/%s/comm", task->d_name);
-        FILE *comm = fopen(path, "re");
-        if (comm == NULL)
-            continue;
-        if (fgets(name, sizeof name, comm) != NULL && strcmp(name, "flarena\n") == 0) {
-            fclose(comm);
-            pid_t found = atoi(task->d_name);
-            closedir(tasks);
-            return found;
-        }
-        fclose(comm);
-    }
+    pid_t threads[MOST_LISTED];
+    for (size_t count = list_numbers("/proc/self/task", threads, MOST_LISTED); count > 0; count--)
+        if (thread_has_name(threads[count - 1], "flarena"))
+            return threads[count - 1];
     CHECK(0, "there is no governor thread");
 }
 
 static int may_use_real_time = 1;
 
-static void *start_governor(void *argument) {
-    (void)argument;
+static void *start_in_thread(void *unused) {
     struct sched_param priority = {.sched_priority = 10};
     cpu_set_t one;
     CPU_ZERO(&one);
@@ -35,9 +19,8 @@ static void *start_governor(void *argument) {
     CHECK(sched_setaffinity(0, sizeof one, &one) == 0, "sched_setaffinity: %d", errno);
     CHECK(setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), 15) == 0, "setpriority: %d", errno);
     may_use_real_time = sched_setscheduler(0, SCHED_FIFO, &priority) == 0;
-    free_most(small_heap(100 * MB));
-    await_governor();
-    return NULL;
+    start_governor();
+    return unused;
 }
 
 static unsigned long long signals_of(pid_t thread, const char *field) {
@@ -55,9 +38,9 @@ static unsigned long long signals_of(pid_t thread, const char *field) {
 
 int main(void) {
     pthread_t starter;
-    pthread_create(&starter, NULL, start_governor, NULL);
-    pthread_join(starter, NULL);
-    await_started_governor(); // it sets its attributes first
+    start_threads(&starter, 1, start_in_thread);
+    join_threads(&starter, 1);
+    close(await_channel(getpid(), start_ticks())); // it sets its attributes first
     pid_t governor = governor_thread();
     CHECK(sched_getscheduler(governor) == SCHED_OTHER, "class %d", sched_getscheduler(governor));
     cpu_set_t mine, its;
@@ -72,5 +55,4 @@ int main(void) {
     CHECK(unblocked == 0, "signals %#llx are not blocked", unblocked);
     if (!may_use_real_time || CPU_COUNT(&mine) == 1)
         SKIP("this process may not use real-time scheduling, or has one CPU only");
-    return 0;
 }

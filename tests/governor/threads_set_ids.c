@@ -1,8 +1,6 @@
 // two threads that call setgid at the same time, after the process has dropped capabilities, both get the kernel's answer
 #include "capabilities.h"
 
-#include <pthread.h>
-
 static pthread_barrier_t barrier;
 
 static void *set_group(void *unused) {
@@ -15,12 +13,9 @@ int main(void) {
     pthread_t threads[2];
     if (geteuid() != 0)
         SKIP("needs root to have capabilities");
-    grow();
+    start_governor();
     drop_capabilities();
     pthread_barrier_init(&barrier, NULL, 2);
-    for (int i = 0; i < 2; i++)
-        CHECK(pthread_create(&threads[i], NULL, set_group, NULL) == 0, "no thread");
-    for (int i = 0; i < 2; i++)
-        pthread_join(threads[i], NULL);
-    return 0;
+    start_threads(threads, 2, set_group);
+    join_threads(threads, 2);
 }

@@ -57,19 +57,12 @@ cache() { # MODE
     rm -f "$SCRATCH/markers"
     launched "$1" --marker-file "$SCRATCH/markers" -- python3 "$HERE/cache.py" "$SCRATCH/markers" 2>&1
 }
-leak() { # MODE
+report_names() { # MODE PATTERN PROGRAM [ARGUMENT]: in the report of a program that grows
     rm -f "$SCRATCH/markers"
-    launched "$1" --marker-file "$SCRATCH/markers" -- python3 "$HERE/pinned.py" leak >"$SCRATCH/log" 2>&1
+    launched "$1" --marker-file "$SCRATCH/markers" -- python3 "$HERE/$3" "${@:4}" >"$SCRATCH/log" 2>&1
     without_preload "$COMMAND" report "$SCRATCH/markers" >"$SCRATCH/report"
     cat "$SCRATCH/report"
-    joined "$SCRATCH/report" | grep 'live growth: .* memory pinned for the GPU' | grep 'flarena.trim'
-}
-cache_growth() { # MODE
-    rm -f "$SCRATCH/markers"
-    launched "$1" --marker-file "$SCRATCH/markers" -- python3 "$HERE/cache_growth.py" >"$SCRATCH/log" 2>&1
-    without_preload "$COMMAND" report "$SCRATCH/markers" >"$SCRATCH/report"
-    cat "$SCRATCH/report"
-    joined "$SCRATCH/report" | grep "GPU memory grows by 12.0 MB/round .* PyTorch's cache has reserved more, .* cuda_empty_cache=True"
+    joined "$SCRATCH/report" | grep "$2"
 }
 doctor() { # MODE: of a process that holds pinned memory
     local pid launcher
@@ -118,8 +111,10 @@ for mode in glibc jemalloc; do
     check "$mode: pinned memory is counted from its first byte, and counting starts no driver" pinned "$mode" counted
     check "$mode: a trim frees pinned memory that is no longer in use" pinned "$mode" released
     check "$mode: markers have the sizes of PyTorch's cache on the GPU, and asking starts no driver and no context" cache "$mode"
-    check "$mode: the report names growth of pinned memory" leak "$mode"
-    check "$mode: the report names growth of PyTorch's cache on the GPU" cache_growth "$mode"
+    check "$mode: the report names growth of pinned memory" \
+        report_names "$mode" 'live growth: .* memory pinned for the GPU.*flarena.trim' pinned.py leak
+    check "$mode: the report names growth of PyTorch's cache on the GPU" \
+        report_names "$mode" "GPU memory grows by 12.0 MB/round .* PyTorch's cache has reserved more, .* cuda_empty_cache=True" cache_growth.py
     check "$mode: doctor and stats name pinned memory as a part of shared memory" doctor "$mode"
     check "$mode: a program under compute-sanitizer runs with the library" sanitizer "$mode"
     check "$mode: a function that torch.compile compiles has the same result" compiled "$mode"

@@ -1,9 +1,10 @@
 # shellcheck shell=bash
 # The programs of the suite: functions whose output is the same each time. A program NAME is run where COMMAND exists.
+# Compilers, git, node, numpy and sqlite are in tests/foreign.
 # shellcheck disable=SC2034 # run.sh reads it
 # NAME:COMMAND
-PROGRAMS_TO_RUN=(bash:bash git:git perl:perl c_compiler:gcc cpp_compiler:g++ python:python3 python_threads:python3
-    python_processes:python3 numpy:python3 node:node java:java text_tools:sort archivers:tar sqlite:sqlite3 make:make rust:rustc)
+PROGRAMS_TO_RUN=(bash:bash perl:perl python:python3 python_threads:python3 python_processes:python3 java:java
+    text_tools:sort archivers:tar make:make rust:rustc)
 
 program_bash() {
     local words=() i
@@ -17,20 +18,6 @@ program_bash() {
     (exit 3) || echo "status $?"
 }
 
-program_git() {
-    export GIT_AUTHOR_DATE='2026-01-01T00:00:00Z' GIT_COMMITTER_DATE='2026-01-01T00:00:00Z'
-    git init -q -b main repository && cd repository || return
-    git config user.name tester && git config user.email tester@example.invalid
-    local i
-    for i in $(seq 20); do
-        seq "$i" "$((i * 1000))" >"file$i"
-        git add . && git commit -q -m "commit $i" || return
-    done
-    git log --format='%h %s' | md5sum
-    git gc -q && git fsck 2>/dev/null && git diff HEAD~5 --stat | tail -n 1
-    git blame file3 | tail -n 1 && git archive HEAD | md5sum
-}
-
 program_perl() {
     perl -e '
         my %count; my @list;
@@ -39,34 +26,6 @@ program_perl() {
         print length($text), " ", scalar(keys %count), " ", length($count{5}), "\n";
         my $big = "y" x (40 << 20); $big .= "z" x (10 << 20); print length($big), "\n";
         defined(my $pid = fork) or die; if ($pid == 0) { my @child = (1) x 100000; exit 5 } wait; print $? >> 8, "\n";'
-}
-
-program_c_compiler() {
-    printf '#include <stdio.h>\n#include <stdlib.h>\n' >program.c
-    local i
-    for i in $(seq 300); do echo "static int f$i(int x) { return x * $i + (x >> 3) % $i; }"; done >>program.c
-    { echo 'int main(void) { int x = 1;'; for i in $(seq 300); do echo "x = f$i(x);"; done; echo 'return printf("%d", x) < 0; }'; } >>program.c
-    gcc -O2 -Wall -fwrapv program.c -o program && ./program && objdump -d program | tail -n +4 | md5sum
-}
-
-program_cpp_compiler() {
-    cat >program.cpp <<'END'
-#include <algorithm>
-#include <iostream>
-#include <map>
-#include <regex>
-#include <sstream>
-#include <string>
-#include <vector>
-int main() {
-    std::map<std::string, std::vector<int>> numbers;
-    for (int i = 0; i < 100000; i++) numbers["key" + std::to_string(i % 1000)].push_back(i);
-    std::ostringstream text;
-    for (auto &entry : numbers) text << entry.first << entry.second.size();
-    std::cout << text.str().size() << ' ' << std::regex_replace(text.str(), std::regex("key(\\d)"), "$1").size() << '\n';
-}
-END
-    g++ -O1 program.cpp -o program && ./program
 }
 
 program_python() {
@@ -115,29 +74,6 @@ END
     python3 processes.py
 }
 
-program_numpy() {
-    "$NUMPY_PYTHON" - <<'END'
-import numpy
-a = numpy.arange(3_000_000, dtype=numpy.float64).reshape(3000, 1000)
-for _ in range(5):
-    b = (a @ numpy.eye(1000)) * 2 + a
-    b.resize((2000, 1000), refcheck=False)
-print(float(b.sum()), b.shape, numpy.concatenate([a, a]).shape, float(numpy.sort(a, axis=None)[-1]))
-END
-}
-
-program_node() {
-    node -e '
-        const crypto = require("crypto"), zlib = require("zlib");
-        const words = []; for (let i = 0; i < 200000; i++) words.push("word" + (i * 7919 % 5000));
-        const buffer = Buffer.alloc(60 << 20, "x"), packed = zlib.gzipSync(buffer);
-        console.log(words.join(" ").length, new Set(words).size, zlib.gunzipSync(packed).length);
-        console.log(crypto.createHash("sha256").update(buffer).digest("hex"));
-        const { Worker } = require("worker_threads");
-        new Worker("require(\"worker_threads\").parentPort.postMessage(new Uint8Array(20 << 20).length)", { eval: true })
-            .on("message", (length) => console.log("worker", length));'
-}
-
 program_java() {
     mkdir -p classes
     cat >Program.java <<'END'
@@ -176,11 +112,6 @@ program_archivers() {
     command -v xz >/dev/null && xz -T2 -3 <numbers | xz -d | md5sum
     command -v zstd >/dev/null && zstd -q -T2 <numbers | zstd -qd | md5sum
     true
-}
-
-program_sqlite() {
-    sqlite3 :memory: 'with recursive n(i) as (select 1 union all select i + 1 from n where i < 300000)
-        select count(*), sum(i), group_concat(i % 7) is not null from n; select length(zeroblob(30000000));'
 }
 
 program_make() {

@@ -19,7 +19,7 @@ run_program() { # MODE|bare NAME
     rm -rf "$WORK"
     mkdir "$WORK"
     # shellcheck disable=SC2016 # the inner shell expands them
-    "${runner[@]}" GIT_CONFIG_GLOBAL=/dev/null NUMPY_PYTHON="$NUMPY_PYTHON" WORK="$WORK" PROGRAMS="$PWD/programs.sh" \
+    "${runner[@]}" WORK="$WORK" PROGRAMS="$PWD/programs.sh" \
         bash -c '. "$PROGRAMS" && cd "$WORK" && "$1"' bash "$2" >"$SCRATCH/$1.out" 2>"$SCRATCH/$1.err"
     echo "exit status $?" >>"$SCRATCH/$1.out"
 }
@@ -65,9 +65,6 @@ no_extra_thread() { # MODE COMMAND...
 }
 
 need pgrep procps || { fail "pgrep is there" "install the package procps"; finish; exit; }
-NUMPY_PYTHON=$("$ROOT/scripts/venv.sh" 2.9.0 2>"$SCRATCH/venv.log")/bin/python3
-need gcc
-need g++
 need git
 need perl
 for program in "${PROGRAMS_TO_RUN[@]}"; do

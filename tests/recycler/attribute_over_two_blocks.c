@@ -1,7 +1,6 @@
 // an attribute whose mapping covers two neighbouring blocks exactly is detected at free
 // qemu's user mode has too few addresses for the library's address window
 #include "check.h"
-#include <sys/mman.h>
 
 #define BLOCKS 16
 

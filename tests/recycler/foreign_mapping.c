@@ -3,8 +3,6 @@
 #include "vma_attributes.h"
 
 int main(void) {
-    if (mode_is("bare"))
-        SKIP("other allocators keep foreign mappings in their heap");
     const size_t sizes[] = {3 * MB / 2, 2 * MB, 4 * MB, 6 * MB, 9 * MB + 5000};
     size_t longest = 10 * MB;
     int file = memfd_create("foreign", MFD_CLOEXEC);

@@ -1,9 +1,8 @@
 // a large block is gathered from the pages of freed smaller ones, so that the peak does not grow
 #include "check.h"
 
-int main(int argc, char **argv) {
-    (void)argc;
-    restart_with_slow_decay(argv);
+int main(void) {
+    restart_with_slow_decay();
     char *blocks[100];
     for (int i = 0; i < 100; i++)
         blocks[i] = malloc_touched(4 * MB, 1);

@@ -2,8 +2,6 @@
 #include "gathered.h"
 
 int main(void) {
-    if (mode_is("bare"))
-        SKIP("other allocators have no gathered blocks");
     // The governor may purge the memory between free and malloc: then try again.
     for (int round = 0, reused = 0; !reused; round++) {
         char *start, *next, *block = malloc_gathered();

@@ -2,8 +2,6 @@
 #include "vma_attributes.h"
 
 int main(void) {
-    if (mode_is("bare"))
-        SKIP("other allocators keep the attributes of their pages");
     const size_t sizes[] = {3 * MB / 2, 2 * MB, 4 * MB, 9 * MB + 5000};
     for (int shrunk = 0; shrunk < 2; shrunk++) {
         char *blocks[COUNT(sizes)][PLACES];

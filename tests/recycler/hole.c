@@ -4,8 +4,6 @@
 enum { SIZE = 4 * MB };
 
 int main(void) {
-    if (mode_is("bare"))
-        SKIP("other allocators keep the attributes of their pages");
     char *cut = malloc_touched(SIZE, 1);
     munmap(cut + MB, PAGE);
     sleep_ms(GUARD_SEARCH_AGE_MS);

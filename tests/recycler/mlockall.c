@@ -20,8 +20,6 @@ int main(void) {
             for (size_t i = 0; i < 3; i++)
                 free(blocks[i]);
         }
-    if (mode_is("bare"))
-        return 0; // other allocators keep the attributes of their pages
     CHECK(statistic("recycler", "fresh_bytes_total") > 0, "no block came from the recycler");
     char *unlocked = malloc_touched(4 * MB, 1);
     munlock(unlocked, 4 * MB);

@@ -24,11 +24,12 @@ static char *malloc_advised(size_t size, int advice) {
 }
 
 static void check_in_child(char *block, size_t size, const char *what) {
-    int status;
     pid_t child = fork();
-    if (child == 0)
-        _exit(pages_match(block, size, 1) ? 0 : 1);
-    CHECK(waitpid(child, &status, 0) == child && status == 0, "%s: a child ended with status %#x", what, status);
+    if (child == 0) {
+        CHECK(pages_match(block, size, 1), "%s", what);
+        _exit(0);
+    }
+    CHECK_CHILD(child);
 }
 
 static void check_free(void) {

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The recycler as programs see it: C programs with the preloaded library.
+# The recycler as programs see it: C programs with the preloaded library. There is no bare form.
 # shellcheck source=tests/check.sh
 . "$(dirname "$0")/../check.sh"
 cd "$ROOT/tests/recycler" || exit 1

@@ -2,16 +2,9 @@
 // qemu's user mode adds its own memory to the resident size
 #include "check.h"
 
-#define BLOCKS 10
-
 static void churn(size_t bytes) {
-    void *blocks[BLOCKS];
-    for (int round = 0; round < 20; round++) {
-        for (int i = 0; i < BLOCKS; i++)
-            blocks[i] = malloc_touched(bytes, 1);
-        for (int i = 0; i < BLOCKS; i++)
-            free(blocks[i]);
-    }
+    for (int round = 0; round < 20; round++)
+        allocate_and_free(10, bytes);
     CHECK(statistic("recycler", "recycled_bytes_total") > 0, "no page was recycled");
 }
 

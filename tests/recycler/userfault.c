@@ -4,8 +4,6 @@
 #include <sys/ioctl.h>
 
 int main(void) {
-    if (mode_is("bare"))
-        SKIP("other allocators keep the attributes of their pages");
     struct uffdio_api api = {.api = UFFD_API};
     int fault = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY);
     if (fault < 0 || ioctl(fault, UFFDIO_API, &api) != 0)

@@ -2,9 +2,6 @@
 #pragma once
 
 #include "check.h"
-#include <sys/mman.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 
 #ifndef MADV_GUARD_INSTALL
 #define MADV_GUARD_INSTALL 102
@@ -78,6 +75,21 @@ static inline int vma_flag(const char *block, size_t size, const char *flag) {
     return with > 0 && without > 0 ? -1 : with > 0;
 }
 
+// The number of mappings that overlap the block.
+static inline int count_mappings(const char *block, size_t size) {
+    char line[512];
+    int count = 0;
+    FILE *maps = fopen("/proc/self/maps", "re");
+    while (maps != NULL && fgets(line, sizeof line, maps) != NULL) {
+        unsigned long from, to;
+        if (sscanf(line, "%lx-%lx ", &from, &to) == 2)
+            count += from < (uintptr_t)block + size && (uintptr_t)block < to;
+    }
+    if (maps != NULL)
+        fclose(maps);
+    return count;
+}
+
 // The system provides pages of 2 MiB on request, and none of the smaller sizes that the library would request.
 static inline int huge_pages_are_on_request(void) {
     char path[128], word[64];
@@ -108,27 +120,42 @@ static inline void check_next_user(size_t size, int kind, int place) {
                   place, size);
     }
     if (kind == WIPE_ON_FORK || kind == DONT_FORK) {
-        int status;
         pid_t child = fork();
+        for (int i = 0; child == 0 && i < 3; i++)
+            CHECK(pages_match(blocks[i], size, (unsigned)i), "%s at place %d, %zu bytes", KIND_NAMES[kind], place, size);
         if (child == 0)
-            for (int i = 0; i < 3 || (_exit(0), 0); i++)
-                if (!pages_match(blocks[i], size, (unsigned)i))
-                    _exit(1);
-        waitpid(child, &status, 0);
-        CHECK(status == 0, "%s at place %d of %zu bytes affects the next block: status %x", KIND_NAMES[kind], place, size, status);
+            _exit(0);
+        CHECK_CHILD(child);
     }
     for (int i = 0; i < 3; i++)
         free(blocks[i]);
     set_key_rights(0);
 }
 
-// The same for a guard region: a write to one crashes.
+// Three blocks of one size that were allocated one after the other: an attribute of the second must not reach the others.
+typedef struct {
+    char *left, *block, *right;
+    size_t size;
+} Three;
+
+static inline Three malloc_three(size_t size) {
+    Three three = {(char *)malloc(size), (char *)malloc(size), (char *)malloc(size), size};
+    stamp_pages(three.left, size, 1);
+    stamp_pages(three.block, size, 2);
+    stamp_pages(three.right, size, 3);
+    return three;
+}
+
+static inline void free_neighbours(Three three, int kind) {
+    CHECK(pages_match(three.left, three.size, 1), "%s: the block before changed", KIND_NAMES[kind]);
+    CHECK(pages_match(three.right, three.size, 3), "%s: the block after changed", KIND_NAMES[kind]);
+    free(three.left);
+    free(three.right);
+}
+
+// No later block of this size has a guard region, in which a write crashes.
 static inline void check_no_guard(size_t size) {
-    char *blocks[PLACES];
-    for (size_t i = 0; i < COUNT(blocks); i++)
-        blocks[i] = malloc_touched(size, 2);
-    for (size_t i = 0; i < COUNT(blocks); i++)
-        free(blocks[i]);
+    allocate_and_free(PLACES, size);
 }
 
 static inline void check_nothing_locked(void) {

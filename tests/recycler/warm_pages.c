@@ -1,5 +1,4 @@
 // a thread gets the pages that were freed on its own processor before those freed on another
-#include <sched.h>
 
 #include "check.h"
 
@@ -26,9 +25,8 @@ static void check_reuse(void *blocks[2], int first) {
     CHECK(malloc_touched(BYTES, 1) == blocks[first ^ 1], "the other block is not reused");
 }
 
-int main(int argc, char **argv) {
-    (void)argc;
-    restart_with_slow_decay(argv);
+int main(void) {
+    restart_with_slow_decay();
     const unsigned *rseq_size = (const unsigned *)dlsym(RTLD_DEFAULT, "__rseq_size");
     if (rseq_size == NULL || *rseq_size == 0)
         SKIP("this libc does not register rseq, which names a thread's processor");
@@ -46,5 +44,4 @@ int main(int argc, char **argv) {
     void *blocks[2] = {held[1], held[3]};
     for (int round = 0; round < 10; round++)
         check_reuse(blocks, round % 2);
-    return 0;
 }

@@ -1,9 +1,8 @@
 // calloc clears recycled pages, and does not fault in pages that were never touched
 #include "check.h"
 
-int main(int argc, char **argv) {
-    (void)argc;
-    restart_with_slow_decay(argv);
+int main(void) {
+    restart_with_slow_decay();
     long long recycled = statistic("recycler", "recycled_bytes_total");
     char *dirty = malloc_touched(64 * MB, 7);
     free(dirty);

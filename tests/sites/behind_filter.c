@@ -1,7 +1,6 @@
 // Runs a command behind a seccomp filter of a service manager that kills at process_vm_readv.
 //
 //   behind_filter COMMAND...
-#include "check.h"
 #include "seccomp_filter.h"
 
 int main(int argc, char **argv) {

@@ -1,8 +1,6 @@
 // Changes attributes of pages inside a block: advice, locks, protection, mappings. The recycler must reset them before it
 // reuses the memory. A backend's heap keeps them, so for other blocks the program resets them itself.
 #include "stress.h"
-#include <pthread.h>
-#include <sys/mman.h>
 
 struct pages {
     char *start;
@@ -22,7 +20,7 @@ static struct pages some_pages(struct worker *worker, const struct block *block)
 
 static void advise(struct worker *worker, struct block *block, struct pages part) {
     static const int harmless[] = {MADV_HUGEPAGE, MADV_NOHUGEPAGE, MADV_DONTDUMP, MADV_DODUMP, MADV_MERGEABLE, MADV_UNMERGEABLE,
-                                   MADV_SEQUENTIAL, MADV_NORMAL, MADV_WILLNEED, 20 /* MADV_COLD */, 21 /* MADV_PAGEOUT */};
+                                   MADV_SEQUENTIAL, MADV_NORMAL, MADV_WILLNEED, 20 /* MADV_COLD */, 21 /* MADV_PAGEOUT */, 25 /* MADV_COLLAPSE */};
     static const int emptying[] = {MADV_DONTNEED, 8 /* MADV_FREE */};
     if (one_in(worker, 2)) {
         madvise(part.start, part.length, emptying[below(worker, 2)]);

@@ -1,9 +1,5 @@
 // Prepares the stress program for system calls that will be made to fail.
 #include "stress.h"
-#include <pthread.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <unistd.h>
 
 size_t mappings_held;
 

@@ -1,13 +1,7 @@
 // Other processes: forked children that check every block and continue, started programs, and a helper that sends
 // requests to the control channel.
 #include "stress.h"
-#include <signal.h>
 #include <spawn.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/syscall.h>
-#include <sys/un.h>
-#include <sys/wait.h>
 
 enum { CHILD_SECONDS = 60, CHILD_STEPS = 30 };
 extern char **environ;
@@ -101,7 +95,6 @@ static long long now_ms(void) {
 
 // Forks in a signal handler, as a supervisor may do. The child only calls async-signal-safe functions.
 void fork_in_handler(int signal) {
-    (void)signal;
     // A fork of gigabytes takes 100 ms, and later writes copy pages. Without this limit the program would only fork.
     static _Atomic long long next_ms;
     long long start_ms = now_ms();

@@ -17,8 +17,8 @@ for mode in "${MODES[@]}"; do
         run_program "$mode" "$SCRATCH/stress" NVFLARE_CLIENT_MEMORY_PROFILE=0 -- --seed="$seed" --operations=420000
     check "$mode, FLARENA_RECYCLE_MIN=64K, FLARENA_DECAY_MS=1: 60000 calls from 32 threads lose no byte" \
         run_program "$mode" "$SCRATCH/stress" NVFLARE_CLIENT_MEMORY_PROFILE=0 FLARENA_RECYCLE_MIN=64K FLARENA_DECAY_MS=1 -- --seed="$seed" --operations=60000 --threads=32
-    check "$mode, one thread: 20000 calls lose no byte" \
-        run_program "$mode" "$SCRATCH/stress" NVFLARE_CLIENT_MEMORY_PROFILE=0 -- --seed="$seed" --operations=20000 --threads=1
+    check "$mode, FLARENA_DECAY_MS=0, one thread: 20000 calls lose no byte" \
+        run_program "$mode" "$SCRATCH/stress" NVFLARE_CLIENT_MEMORY_PROFILE=0 FLARENA_DECAY_MS=0 -- --seed="$seed" --operations=20000 --threads=1
     check "$mode, FLARENA_RECYCLE=off, FLARENA_SITES=on: 40000 calls lose no byte" \
         run_program "$mode" "$SCRATCH/stress" NVFLARE_CLIENT_MEMORY_PROFILE=0 FLARENA_RECYCLE=off FLARENA_SITES=on -- --seed="$seed" --operations=40000
     check "$mode, FLARENA_SITES_SAMPLE=4K: sites start in the middle of 200000 calls from four threads, which lose no byte" \

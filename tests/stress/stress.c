@@ -6,9 +6,6 @@
 // With one thread the same seed repeats the same operations. With more threads each repeats its choices, except for blocks
 // that another thread has locked.
 #include "stress.h"
-#include <pthread.h>
-#include <signal.h>
-#include <sys/mman.h>
 
 enum { BLOCKS_OF_EACH = 200, STALL_SECONDS = 120, CHURN_OPERATIONS = 20000 };
 struct block *blocks;
@@ -129,7 +126,6 @@ static void *run_workers(void *number) {
 }
 
 static void check_not_in_malloc(void *unused) {
-    (void)unused;
     CHECK(!in_malloc, "seed %llu: a thread was cancelled inside a call of the family", (unsigned long long)first_seed);
 }
 
@@ -146,7 +142,6 @@ static void *run_until_cancelled(void *worker) {
 }
 
 static void *cancel_threads(void *unused) {
-    (void)unused;
     for (uint64_t generation = 0; !is_over(); generation++) {
         pthread_t thread;
         struct worker worker = make_worker(MOST_THREADS, generation);
@@ -161,7 +156,6 @@ static void *cancel_threads(void *unused) {
 }
 
 static void ignore_signal(int signal) {
-    (void)signal;
 }
 
 static void on_signal(int signal) {
@@ -207,18 +201,8 @@ static void release_all(void) {
     self = NULL;
 }
 
-static int open_files(void) {
-    int count = 0;
-    DIR *files = opendir("/proc/self/fd");
-    while (files != NULL && readdir(files) != NULL)
-        count++;
-    if (files != NULL)
-        closedir(files);
-    return count;
-}
-
 // At the end no memory, locked pages, threads or descriptors are left over.
-static void check_end(int files_before) {
+static void check_end(size_t files_before) {
     if (failures_expected)
         return;
     malloc_trim(0);
@@ -228,7 +212,7 @@ static void check_end(int files_before) {
     }
     CHECK(proc_number("status", "VmLck") <= 0, "seed %llu: %ld bytes locked", (unsigned long long)first_seed, proc_number("status", "VmLck"));
     CHECK(count_threads(NULL) <= 2, "%d threads", count_threads(NULL));
-    CHECK(open_files() <= files_before + 5, "%d descriptors, %d at the start", open_files(), files_before);
+    CHECK(count_descriptors() <= files_before + 5, "%zu descriptors, %zu at the start", count_descriptors(), files_before);
 }
 
 // One thread only, so that libc takes no locks at a fork. Another process sends the signals.
@@ -270,7 +254,7 @@ int main(int argc, char **argv) {
     find_family();
     printf("%s\n", replay);
     fflush(stdout);
-    int files = open_files();
+    size_t files = count_descriptors();
     block_count = thread_count * BLOCKS_OF_EACH;
     // Not allocated from the heap under test.
     blocks = mmap(NULL, block_count * sizeof *blocks, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

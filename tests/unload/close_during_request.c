@@ -2,27 +2,20 @@
 #include "../governor/channel.h"
 #include "plugin.h"
 
-#include <sys/syscall.h>
-
 static long unloaded_by;
-static atomic_int is_asked;
+static volatile int is_asked;
 static void note_thread(void) { unloaded_by = syscall(SYS_gettid); }
 
 int main(void) {
-    free_most(small_heap(100 * MB));
-    if (!mode_is("bare"))
-        await_governor();
+    start_governor();
     for (int round = 0; round < 3; round++) {
         Plugin plugin = load_plugin();
         plugin.set_host(&is_asked, note_thread);
         int client = -1;
         if (!mode_is("bare")) {
-            atomic_store(&is_asked, 0);
-            client = await_channel(getpid(), start_ticks());
-            CHECK(send(client, "trim\n", 5, MSG_NOSIGNAL) == 5, "no control channel");
-            for (int ms = 0; ms < 10000 && atomic_load(&is_asked) == 0; ms++)
-                sleep_ms(1);
-            CHECK(atomic_load(&is_asked) == 1, "a trim asks no plugin that looks like Python");
+            is_asked = 0;
+            client = request_trim();
+            CHECK(await_flag(&is_asked), "a trim asks no plugin that looks like Python");
         }
         unloaded_by = 0;
         CHECK(dlclose(plugin.handle) == 0, "dlclose: %s", dlerror());

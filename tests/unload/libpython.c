@@ -45,5 +45,4 @@ int main(void) {
     CHECK(run("assert x == [1]") == 0, "Python lost a variable");
     finalize();
     work_and_rest();
-    return 0;
 }

@@ -3,12 +3,10 @@
 
 #include "check.h"
 
-#include <stdatomic.h>
-
 typedef struct {
     void *handle;
     int (*call)(void);
-    void (*set_host)(atomic_int *is_asked, void (*on_unload)(void));
+    void (*set_host)(volatile int *is_asked, void (*on_unload)(void));
 } Plugin;
 
 static inline Plugin load_plugin(void) {

@@ -1,7 +1,6 @@
 // markers go to a log that replaces stderr, and to no other file or socket that gets the number of a closed stderr
 #include "check.h"
 #include "flarena.h"
-#include <sys/socket.h>
 
 enum { MESSAGES = 50 };
 

@@ -1,7 +1,6 @@
 // with markers off, flarena_mark returns 0, prints nothing and takes less than a microsecond
 #include "check.h"
 #include "flarena.h"
-#include <time.h>
 
 enum { CALLS = 50000 };
 

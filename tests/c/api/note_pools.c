@@ -32,8 +32,6 @@ int main(void) {
         stats_have("\"gpu_reserved_bytes\":null");
         _exit(0);
     }
-    int status;
-    CHECK(waitpid(child, &status, 0) == child && status == 0, "status %d of the child", status);
+    CHECK_CHILD(child);
     stats_have("\"pinned_bytes\":654321");
-    return 0;
 }

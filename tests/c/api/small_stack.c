@@ -1,9 +1,5 @@
 // flarena_trim, flarena_mark and flarena_stats_json work in a thread with the smallest stack that is allowed
 #include "check.h"
-
-#include <limits.h>
-#include <pthread.h>
-
 #include "flarena.h"
 
 static void *work(void *unused) {
@@ -28,5 +24,4 @@ int main(int argc, char **argv) {
     CHECK(pthread_attr_setstacksize(&small, PTHREAD_STACK_MIN) == 0, "a stack of %ld bytes", (long)PTHREAD_STACK_MIN);
     CHECK(pthread_create(&thread, &small, work, NULL) == 0, "no thread");
     pthread_join(thread, NULL);
-    return 0;
 }

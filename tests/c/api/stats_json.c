@@ -1,7 +1,6 @@
 // flarena_stats_json returns its length as snprintf does, never writes past the buffer, and reports live bytes within 30 %
 #include "check.h"
 #include "flarena.h"
-#include <limits.h>
 
 static long field(const char *json, const char *name) {
     const char *found = strstr(json, name);

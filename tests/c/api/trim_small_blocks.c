@@ -1,7 +1,6 @@
 // flarena_trim releases the free small blocks of other threads, in every arena
 #include "check.h"
 #include "flarena.h"
-#include <pthread.h>
 
 static void *fill_and_free(void *barrier) {
     void **blocks = malloc(40000 * sizeof *blocks);
@@ -29,6 +28,5 @@ int main(void) {
     long after = rss_bytes();
     CHECK(result == 1 && before - after > (long)(40 * MB), "%d: %ld bytes resident before, %ld after", result, before, after);
     pthread_barrier_wait(&barrier);
-    for (size_t i = 0; i < COUNT(threads); i++)
-        pthread_join(threads[i], NULL);
+    join_threads(threads, COUNT(threads));
 }

@@ -1,6 +1,5 @@
 // malloc_stats writes to stderr and not to stdout
 #include "check.h"
-#include <sys/stat.h>
 
 int main(void) {
     int pipes[2][2];

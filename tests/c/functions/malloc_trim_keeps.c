@@ -1,9 +1,8 @@
 // malloc_trim in eight threads at once changes no live block
 #include "check.h"
-#include <pthread.h>
 
-static void *trim_and_check(void *seed_pointer) {
-    unsigned seed = (unsigned)(uintptr_t)seed_pointer;
+static void *trim_and_check(void *number) {
+    unsigned seed = (unsigned)(uintptr_t)number * 100;
     for (int round = 0; round < 15; round++) {
         char *blocks[COUNT(SIZES)];
         for (size_t i = 0; i + 1 < COUNT(SIZES); i++) {
@@ -23,8 +22,6 @@ static void *trim_and_check(void *seed_pointer) {
 
 int main(void) {
     pthread_t threads[8];
-    for (uintptr_t i = 0; i < COUNT(threads); i++)
-        pthread_create(&threads[i], NULL, trim_and_check, (void *)(i * 100));
-    for (size_t i = 0; i < COUNT(threads); i++)
-        pthread_join(threads[i], NULL);
+    start_threads(threads, COUNT(threads), trim_and_check);
+    join_threads(threads, COUNT(threads));
 }

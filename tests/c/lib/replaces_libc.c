@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
@@ -53,6 +54,7 @@ REPLACE(int, sched_setaffinity, (pid_t pid, size_t size, const cpu_set_t *set), 
 REPLACE(int, clock_gettime, (clockid_t clock, struct timespec *t), clock, t)
 REPLACE(int, gettimeofday, (struct timeval *restrict t, void *restrict zone), t, zone)
 REPLACE(long, sysconf, (int name), name)
+REPLACE(int, getrlimit, (__rlimit_resource_t resource, struct rlimit *limit), resource, limit)
 REPLACE(pid_t, getpid, (void))
 REPLACE(char *, secure_getenv, (const char *name), name)
 REPLACE(ssize_t, readlink, (const char *restrict path, char *restrict buffer, size_t size), path, buffer, size)

@@ -1,6 +1,5 @@
 // with stdin, stdout and stderr closed, the library writes nothing to the program's files that get these numbers
 #include "check.h"
-#include <sys/stat.h>
 
 // argv[1]: the file to write.
 int main(int argc, char **argv) {

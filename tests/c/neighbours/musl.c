@@ -41,5 +41,4 @@ int main(void) {
     void *program = dlopen(NULL, RTLD_LAZY);
     if (dlsym(program, "malloc") == NULL || dlclose(program) != 0) return 6;
     puts(getenv("LD_PRELOAD") != NULL ? "preloaded" : "bare");
-    return 0;
 }

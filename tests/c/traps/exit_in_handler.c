@@ -1,14 +1,10 @@
 // a process whose signal handler calls exit while malloc runs ends, and writes the marker exit
 #include "check.h"
 
-#include <pthread.h>
-#include <sys/time.h>
-
 // From small blocks to those that the recycler serves.
 static const size_t LARGEST[] = {3 * KB, 60 * KB, 2 * MB};
 
 static void end(int number) {
-    (void)number;
     exit(0);
 }
 
@@ -64,5 +60,4 @@ int main(int count, char **arguments) {
         CHECK(mode_is("bare") || strstr(markers, " exit: ") != NULL, "the process wrote \"%s\"", markers);
         close(ends[0]);
     }
-    return 0;
 }

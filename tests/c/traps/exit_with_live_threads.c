@@ -1,7 +1,5 @@
 // if main returns while threads allocate, the process ends with its own status
 #include "check.h"
-#include <pthread.h>
-#include <sys/wait.h>
 
 static void *churn(void *unused) {
     for (;;) {
@@ -18,10 +16,8 @@ int main(void) {
         pid_t pid = fork();
         if (pid == 0) {
             alarm(60);
-            for (int thread = 0; thread < 8; thread++) {
-                pthread_t id;
-                pthread_create(&id, NULL, churn, NULL);
-            }
+            pthread_t threads[8];
+            start_threads(threads, COUNT(threads), churn);
             usleep((useconds_t)i * 300);
             if (i % 3 == 0)
                 _exit(7);

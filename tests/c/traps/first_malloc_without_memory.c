@@ -1,8 +1,6 @@
 // new threads whose first allocation finds no addresses left get NULL and ENOMEM
 // qemu's user mode does not enforce RLIMIT_AS
 #include "check.h"
-#include <pthread.h>
-#include <sys/mman.h>
 
 static volatile int exhausted;
 

@@ -1,7 +1,5 @@
 // if the loader bound a program to jemalloc's functions before the library hid them, each works or fails cleanly, in any thread
 #include "check.h"
-
-#include <pthread.h>
 #include <stdbool.h>
 
 extern int mallctl(const char *, void *, size_t *, void *, size_t) __attribute__((weak));
@@ -46,5 +44,4 @@ int main(void) {
     call_each(NULL);
     CHECK(pthread_create(&thread, NULL, call_each, NULL) == 0);
     CHECK(pthread_join(thread, NULL) == 0);
-    return 0;
 }

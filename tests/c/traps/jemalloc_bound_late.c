@@ -9,5 +9,4 @@ int main(void) {
     if (mode_is("bare")) return 0;
     int error = mallctl("version", &version, &len, NULL, 0);
     CHECK(error == (mode_is("jemalloc") ? 0 : ENOENT), "error %d", error);
-    return 0;
 }

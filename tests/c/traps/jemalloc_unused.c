@@ -21,5 +21,4 @@ static int jemalloc_mappings(void) {
 int main(void) {
     free(malloc(100));
     CHECK((jemalloc_mappings() > 0) == mode_is("jemalloc"), "%d mappings", jemalloc_mappings());
-    return 0;
 }

@@ -1,6 +1,5 @@
 // atexit functions and destructors of statics, threads and thread keys can allocate and free
 #include "check.h"
-#include <pthread.h>
 #include <thread>
 #include <vector>
 

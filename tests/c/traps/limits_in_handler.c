@@ -1,13 +1,10 @@
 // a signal handler may set limits while malloc runs in a process with a limit
 #include "check.h"
 
-#include <sys/time.h>
-
 static const int RESOURCES[] = {RLIMIT_CORE, RLIMIT_AS, RLIMIT_DATA};
 static volatile sig_atomic_t handled;
 
 static void set_limits(int number) {
-    (void)number;
     for (size_t i = 0; i < COUNT(RESOURCES); i++) {
         struct rlimit limit;
         getrlimit(RESOURCES[i], &limit);
@@ -42,5 +39,4 @@ int main(void) {
         allocate();
     int status = await_child(child);
     CHECK(status == 0, "status %#x", status);
-    return 0;
 }

@@ -12,7 +12,6 @@ static void allocate(int stage) {
 
 // Runs before the constructors of all libraries, including libc.
 static void preinit(int argc, char **argv, char **environment) {
-    (void)argc, (void)argv, (void)environment;
     allocate(0);
 }
 __attribute__((section(".preinit_array"), used)) static void (*preinit_entry)(int, char **, char **) = preinit;

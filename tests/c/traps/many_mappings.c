@@ -1,7 +1,6 @@
 // when the kernel allows no more mappings, large allocations may fail with ENOMEM but no byte is lost
 // qemu's user mode needs more mappings for each of these, and hangs when there are none left
 #include "check.h"
-#include <sys/mman.h>
 
 // Allocates, resizes and frees while no mapping can be split or made.
 static void churn(void) {

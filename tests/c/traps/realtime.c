@@ -1,9 +1,6 @@
 // realloc in a real-time thread does not spin while a thread of lower priority purges the block's tail
 // qemu's user mode has no real-time threads
 #include "check.h"
-
-#include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 
 static atomic_int stop;
@@ -42,5 +39,4 @@ int main(void) {
     atomic_store(&stop, 1);
     // A thread that spins does so until the kernel throttles it, after almost a second.
     CHECK(most < 0.3, "a realloc took %.3f s of CPU time", most);
-    return 0;
 }

@@ -11,6 +11,8 @@ static void exhaust(size_t size) {
         count++;
     }
     CHECK(count > 0 && (count == COUNT(blocks) || errno == ENOMEM), "%zu blocks of %zu, errno %d", count, size, errno);
+    size_t addresses = count * ((size + 2 * MB - 1) / (2 * MB) * (2 * MB)); // a large block takes whole units
+    CHECK(size < 1 * MB || addresses > 250 * MB, "only %zu blocks of %zu below 400 MB", count, size);
     CHECK(calloc(1, 400 * MB) == NULL, "calloc beyond the limit");
     if (count > 1) {
         fill(blocks[0], size, 3);

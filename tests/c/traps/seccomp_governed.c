@@ -1,5 +1,4 @@
 // a seccomp filter that kills and is installed for all threads (TSYNC) does not hit the governor
-#include "check.h"
 #include "seccomp_filter.h"
 
 int main(void) {

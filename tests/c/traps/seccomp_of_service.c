@@ -1,12 +1,6 @@
 // a program that starts behind the seccomp filter of a service manager, which kills, runs as it does without the library
 // qemu's user mode does not implement seccomp
-#include "check.h"
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <sched.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
+#include "seccomp_filter.h"
 
 #define KILL(name) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_##name, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS)
 
@@ -20,11 +14,8 @@ static void restart_behind_filter(char **argv) {
         KILL(process_madvise),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
-    struct sock_fprog program = {COUNT(filter), filter};
     setenv("INVOCATION_ID", "a service", 1);
-    CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0, "PR_SET_NO_NEW_PRIVS: %s", strerror(errno));
-    if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
-        SKIP("this process may not install a seccomp filter");
+    install_filter(filter, COUNT(filter), 0);
     execl("/proc/self/exe", argv[0], "behind", NULL);
     CHECK(0, "exec: %s", strerror(errno));
 }
@@ -33,22 +24,8 @@ int main(int argc, char **argv) {
     if (argc == 1)
         restart_behind_filter(argv);
     free_most(small_heap(100 * MB));
-    for (size_t round = 0; round < 3; round++) {
-        char *blocks[12];
-        for (size_t i = 0; i < COUNT(blocks); i++)
-            blocks[i] = malloc_touched(3 * MB + i * 900 * KB, (char)i);
-        // VMA attributes that the library resets.
-        madvise(blocks[2], PAGE, MADV_DONTFORK);
-        madvise(blocks[4], 2 * MB, MADV_DONTDUMP);
-        for (size_t i = 0; i < COUNT(blocks); i += 2)
-            blocks[i] = realloc(blocks[i], i % 4 == 0 ? 2 * MB : 30 * MB);
-        for (size_t i = 0; i < COUNT(blocks); i++)
-            free(blocks[i]);
-        // Served from recycled pages.
-        char *zeroed = calloc(3, 5 * MB);
-        CHECK(zeroed != NULL && first_nonzero(zeroed, 15 * MB) == 15 * MB, "calloc");
-        free(zeroed);
-    }
+    for (size_t round = 0; round < 3; round++)
+        use_malloc_family(3 * MB);
     if (!mode_is("bare"))
         await_governor();
     // Replaces the stderr that the governor has seen, for longer than two of its ticks.

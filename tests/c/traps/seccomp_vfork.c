@@ -1,7 +1,5 @@
 // a vfork child that sets no_new_privs does not change its parent
 #include "check.h"
-#include <sys/prctl.h>
-#include <sys/wait.h>
 
 int main(void) {
     for (int round = 0; round < 3; round++)
@@ -11,8 +9,7 @@ int main(void) {
     pid_t child = vfork();
     if (child == 0)
         _exit(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0);
-    int status;
-    CHECK(waitpid(child, &status, 0) == child && status == 0, "the child ended with status %#x", status);
+    CHECK_CHILD(child);
     CHECK(prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 0, "the parent has no_new_privs");
     if (!mode_is("bare"))
         CHECK(statistic("governor", "running") == 1, "the parent's governor has stopped");

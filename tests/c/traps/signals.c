@@ -1,12 +1,9 @@
 // a signal for the process reaches the program's thread that waits for it, not a thread of the library
 #include "check.h"
-#include <signal.h>
-#include <sys/time.h>
 
 static volatile sig_atomic_t ticks;
 
 static void tick(int number) {
-    (void)number;
     ticks++;
 }
 

@@ -1,7 +1,5 @@
 // threads with the smallest stack that is allowed can allocate and free every size
 #include "check.h"
-#include <limits.h>
-#include <pthread.h>
 
 static void *work(void *unused) {
     for (size_t i = 0; i < COUNT(SIZES); i++) {

@@ -1,8 +1,6 @@
 // 1200 threads that use thread-local buffers of libc and end leave less than 6 MB behind
 // qemu's user mode keeps memory for each thread that has ended
 #include "check.h"
-#include <pthread.h>
-#include <time.h>
 
 static void *work(void *unused) {
     char text[64];
@@ -19,10 +17,8 @@ static void *work(void *unused) {
 
 static void generation(void) {
     pthread_t threads[20];
-    for (size_t i = 0; i < COUNT(threads); i++)
-        CHECK(pthread_create(&threads[i], NULL, work, NULL) == 0, "pthread_create");
-    for (size_t i = 0; i < COUNT(threads); i++)
-        pthread_join(threads[i], NULL);
+    start_threads(threads, COUNT(threads), work);
+    join_threads(threads, COUNT(threads));
 }
 
 int main(void) {

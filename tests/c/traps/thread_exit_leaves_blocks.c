@@ -1,6 +1,5 @@
 // blocks of a thread that has ended can be read, resized and freed by other threads
 #include "check.h"
-#include <pthread.h>
 
 static void *allocate(void *size) {
     void *block = malloc((size_t)size);

@@ -1,8 +1,6 @@
 // A hook in the code of libc's munmap, mremap and madvise, as RDMA libraries set it, sees each page that leaves its block
 // qemu's user mode shows no page frames
 #include "check.h"
-#include <sys/mman.h>
-#include <sys/syscall.h>
 #include <sys/uio.h>
 
 #define PAGES 128

@@ -8,5 +8,4 @@ int main(void) {
     sleep_ms(500);
     check_lowest_descriptor_for(8);
     free(live);
-    return 0;
 }

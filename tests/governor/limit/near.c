@@ -13,5 +13,4 @@ int main(void) {
     CHECK(rss_bytes() < 60 * (long)MB, "%ld MB resident after half a minute", rss_bytes() >> 20);
     // The reclaim is counted when it has ended, shortly after the pages are released.
     await_statistic("governor", "reclaims", 1);
-    return 0;
 }

@@ -1,9 +1,6 @@
 // with FLARENA_GOVERNOR=off a large process has no extra thread, and can enter a user namespace
 #include "check.h"
 
-#include <sched.h>
-#include <sys/wait.h>
-
 static int enter_user_namespace(void) {
     return unshare(CLONE_NEWUSER) == 0 ? 0 : errno;
 }
@@ -25,5 +22,4 @@ int main(void) {
         SKIP("user namespaces are not allowed here");
     int error = enter_user_namespace();
     CHECK(error == 0, "unshare: %s", strerror(error));
-    return 0;
 }

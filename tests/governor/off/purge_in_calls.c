@@ -1,14 +1,8 @@
 // with FLARENA_GOVERNOR=off freed large blocks are purged during the program's calls: most at once, the rest when they are old
 #include "check.h"
 
-#define BLOCKS 10
-
 int main(void) {
-    char *blocks[BLOCKS];
-    for (int block = 0; block < BLOCKS; block++)
-        blocks[block] = malloc_touched(20 * MB, 1);
-    for (int block = 0; block < BLOCKS; block++)
-        free(blocks[block]);
+    allocate_and_free(10, 20 * MB);
     long long cached = statistic("recycler", "cached_bytes");
     CHECK(cached <= (long long)(16 * MB), "%lld bytes cached after the frees", cached);
     sleep_ms(600);
@@ -18,5 +12,4 @@ int main(void) {
     CHECK(cached <= (long long)(2 * MB), "%lld bytes cached after a later call", cached);
     long rss = rss_bytes();
     CHECK(rss < (long)(20 * MB), "%ld bytes resident", rss);
-    return 0;
 }

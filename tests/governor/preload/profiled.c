@@ -1,8 +1,6 @@
 // a profiler that wraps pthread_create, and mallocs under its lock, neither hangs at the governor's start nor counts its thread
 #include "check.h"
 
-#include <pthread.h>
-
 void profiler_records(size_t bytes);
 int profiler_threads(void);
 
@@ -19,5 +17,4 @@ int main(void) {
     CHECK(pthread_create(&thread, NULL, do_nothing, NULL) == 0, "pthread_create");
     pthread_join(thread, NULL);
     CHECK(profiler_threads() == 1, "%d threads seen after the program started one", profiler_threads());
-    return 0;
 }

@@ -19,5 +19,4 @@ int main(void) {
     raise(SIGSTOP);
     free((void *)block);
     raise(SIGSTOP);
-    return 0;
 }

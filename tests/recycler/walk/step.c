@@ -1,17 +1,9 @@
 // step LIBRARY PROGRAM: runs PROGRAM with the preloaded library, steps through it between its stops, and prints `malloc ADDRESS`
 // or `free ADDRESS` for each instruction in the library. Address 0 is the start of the file.
-#include <fcntl.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/ptrace.h>
 #include <sys/types.h>
 #include <sys/uio.h>
 #include <sys/user.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include "../../check.h"
 
 static unsigned long first, last;
@@ -75,5 +67,4 @@ int main(int count, char **words) {
     run_on(child, PTRACE_SINGLESTEP, "malloc");
     run_on(child, PTRACE_SINGLESTEP, "free");
     CHECK(kill(child, SIGKILL) == 0);
-    return 0;
 }

@@ -1,17 +1,16 @@
 // A plugin that looks like a Python, with the functions that run.sh generates. It does not run: that answer takes 100 ms, for
 // a host that sets a flag.
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <time.h>
 
 static int calls;
 // The host gets the address of these when it loads the plugin, and owns them.
-static atomic_int *asked;
+static volatile int *asked;
 static void (*on_unload)(void);
 
 int Py_IsInitialized(void) {
     if (asked != NULL) {
-        atomic_store(asked, 1);
+        __atomic_store_n(asked, 1, __ATOMIC_SEQ_CST);
         struct timespec start, now;
         clock_gettime(CLOCK_MONOTONIC, &start);
         do
@@ -23,7 +22,7 @@ int Py_IsInitialized(void) {
 
 int call(void) { return ++calls; }
 
-void set_host(atomic_int *is_asked, void (*unload)(void)) {
+void set_host(volatile int *is_asked, void (*unload)(void)) {
     asked = is_asked;
     on_unload = unload;
 }
