@@ -102,8 +102,6 @@ ALL = (
     Contender(
         "jemalloc-plain", "jemalloc 5.3.1, NVFlare's options", crate="jemalloc", settings={"MALLOC_CONF": NVFLARE_CONF}
     ),
-    # The same behind the smallest possible layer: one comparison and one jump per call.
-    Contender("jemalloc-layer", "jemalloc 5.3.1 behind one comparison", crate="layer", default=False),
     Contender("mimalloc", "mimalloc 2", "libmimalloc.so.2"),
     Contender("mimalloc3", "mimalloc 3", crate="mimalloc"),
     Contender("tcmalloc", "gperftools tcmalloc", "libtcmalloc_minimal.so.4"),

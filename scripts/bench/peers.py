@@ -44,10 +44,6 @@ PEERS = {
         'tikv-jemalloc-sys = { version = "=0.7.1", features = ["stats", "unprefixed_malloc_on_supported_platforms"] }',
         "libjemalloc_pic.a",
     ),
-    # The same jemalloc behind the smallest possible layer.
-    "layer": Peer(
-        'tikv-jemalloc-sys = { version = "=0.7.1", features = ["stats"] }', "libjemalloc_pic.a", sources=("layer.c",)
-    ),
     "mimalloc": Peer('libmimalloc-sys2 = { version = "=0.1.65", features = ["v3", "override"] }', "libmimalloc.a"),
     "snmalloc": Peer(
         'snmalloc-sys = { version = "=0.7.6", default-features = false, features = ["build_cc", "libc-api"] }',

@@ -35,8 +35,6 @@ print(*[f['level'] + ': ' + f['fact'] for f in json.load(sys.stdin)['findings'] 
 check "the doctor finds that the library loads here" finds ok loadable
 check "without the library the doctor exits with 1" exits_with 1 \
     without_preload FLARENA_LIB=/nowhere "$FLARENA" doctor
-check "the finding for an unknown jemalloc option suggests the nearest" \
-    says "did you mean dirty_decay_ms?" without_preload MALLOC_CONF=dirty_decay:1 "$FLARENA" doctor
 check "a preload that does not exist is an error" says "does not exist" \
     env LD_PRELOAD=/nowhere/x.so "$FLARENA" doctor
 
@@ -133,11 +131,6 @@ check "a process without the library is examined, too" \
     with_process finds note library -- without_preload "$SCRATCH/holder" live 1
 check "a preload that did not load is an error" \
     with_process finds error library -- env LD_PRELOAD=/nowhere/libflarena.so "$SCRATCH/holder" live 1
-check "the kit's arena count on a client is a warning" \
-    with_process finds warning kit-arenas -- in_mode glibc FLARENA_ROLE=client MALLOC_ARENA_MAX=4 "$SCRATCH/holder" live 80
-check "flarena's own arena default is not reported" \
-    with_process finds_not kit-arenas -- in_mode glibc FLARENA_ROLE=client MALLOC_ARENA_MAX=4 \
-    FLARENA_INHERITED=arena_max=4 "$SCRATCH/holder" live 80
 check "a bad setting of a live process is a warning" \
     with_process finds warning bad-setting -- in_mode glibc FLARENA_LOG=off FLARENA_DECAY_MS=soon "$SCRATCH/holder" live 1
 if [ -n "$jemalloc" ]; then

@@ -12,7 +12,6 @@ CHROMIUM = [
     "--headless",
     "--no-sandbox",
     "--disable-gpu",
-    "--hide-scrollbars",
     "--disable-dev-shm-usage",
     "--window-size=1300,1600",
 ]
@@ -40,9 +39,10 @@ addEventListener("load", () => {
 </body>"""
 
 
-def dump(folder, url):
-    command = [*CHROMIUM, f"--user-data-dir={folder}/profile", "--dump-dom", url]
-    done = subprocess.run(command, capture_output=True, timeout=120, check=False)
+def dump(folder, page, *options):
+    """The page of the folder after its scripts have run."""
+    command = [*CHROMIUM, *options, f"--user-data-dir={folder}/profile", "--dump-dom", f"file://{folder}/{page}"]
+    done = subprocess.run(command, capture_output=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr.decode()[-2000:]
     return done.stdout.decode()
 
@@ -50,7 +50,7 @@ def dump(folder, url):
 def clicked(folder):
     with open(sys.argv[1], encoding="utf-8") as page, open(f"{folder}/page.html", "w", encoding="utf-8") as copy:
         copy.write(page.read().replace("</body>", CLICK))
-    document = dump(folder, f"file://{folder}/page.html")
+    document = dump(folder, "page.html")
     clicks = re.search(r'<pre id="clicked">(.+?)</pre>', document, re.S)
     assert clicks, "no click was recorded"
     return json.loads(html.unescape(clicks.group(1)))
@@ -76,7 +76,7 @@ addEventListener("load", () => {
 def filters_by_text(folder):
     with open(sys.argv[1], encoding="utf-8") as page, open(f"{folder}/filter.html", "w", encoding="utf-8") as copy:
         copy.write(page.read().replace("</body>", FILTER))
-    document = dump(folder, f"file://{folder}/filter.html")
+    document = dump(folder, "filter.html")
     shown = re.search(r'<pre id="filtered">(.+?)</pre>', document, re.S).group(1)
     assert shown == "4 4 4, 1 1 1, 1 1 1, 0 0 0", shown
 
@@ -105,6 +105,7 @@ def sorts_by_clicks(folder):
     assert any(len(set(key(click))) == len(click["shown"]) > 1 for click in clicks if click["number"]), clicks
 
 
-with tempfile.TemporaryDirectory() as folder:
-    sorts_by_clicks(folder)
-    filters_by_text(folder)
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as folder:
+        sorts_by_clicks(folder)
+        filters_by_text(folder)
