@@ -47,13 +47,13 @@ def dump(folder, page, *options):
     return done.stdout.decode()
 
 
-def clicked(folder):
+def text_after(folder, script, name):
+    """The text of the element with this name after the script has run on the page."""
     with open(sys.argv[1], encoding="utf-8") as page, open(f"{folder}/page.html", "w", encoding="utf-8") as copy:
-        copy.write(page.read().replace("</body>", CLICK))
-    document = dump(folder, "page.html")
-    clicks = re.search(r'<pre id="clicked">(.+?)</pre>', document, re.S)
-    assert clicks, "no click was recorded"
-    return json.loads(html.unescape(clicks.group(1)))
+        copy.write(page.read().replace("</body>", script))
+    found = re.search(rf'<pre id="{name}">(.+?)</pre>', dump(folder, "page.html"), re.S)
+    assert found, f"nothing is {name}"
+    return html.unescape(found.group(1))
 
 
 FILTER = """
@@ -74,10 +74,7 @@ addEventListener("load", () => {
 
 
 def filters_by_text(folder):
-    with open(sys.argv[1], encoding="utf-8") as page, open(f"{folder}/filter.html", "w", encoding="utf-8") as copy:
-        copy.write(page.read().replace("</body>", FILTER))
-    document = dump(folder, "filter.html")
-    shown = re.search(r'<pre id="filtered">(.+?)</pre>', document, re.S).group(1)
+    shown = text_after(folder, FILTER, "filtered")
     assert shown == "4 4 4, 1 1 1, 1 1 1, 0 0 0", shown
 
 
@@ -90,7 +87,7 @@ def key(click):
 
 
 def sorts_by_clicks(folder):
-    clicks = clicked(folder)
+    clicks = json.loads(text_after(folder, CLICK, "clicked"))
     assert len(clicks) >= 12, clicks
     for click in clicks:
         others = [order for column, order in enumerate(click["sorted"]) if column != click["column"]]

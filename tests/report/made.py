@@ -5,7 +5,7 @@ import platform
 import time
 
 MB = 1 << 20
-SIZES = "rss hwm anon file live retained recycled cgroup cgroup_reclaimable cgroup_limit".split()
+SIZES = "rss hwm anon file shmem swap live retained recycled cgroup cgroup_reclaimable cgroup_limit".split()
 HERE = platform.node()
 
 
@@ -24,8 +24,8 @@ def write(name, markers, **common):
                     "cgroup_oom_kills": 0,
                 }
             for size in SIZES:
-                if size in record:
-                    record[size + "_bytes"] = int(record.pop(size) * MB)
+                if (value := record.pop(size, None)) is not None:
+                    record[size + "_bytes"] = int(value * MB)
             record["seq"] = written[record["pid"]] = written.get(record["pid"], -1) + 1
             file.write(json.dumps(record) + "\n")
 
@@ -99,3 +99,17 @@ trainers = (
     for n, (stage, rss) in enumerate(stages)
 )
 write("trainers", trainers, program="train.py", role="client")
+
+# Hard to draw: long names, a limit within the data, swap, few and many rounds.
+kinds = [(1914, 40, 0), (900, 3, 300), (None, 12, 0), (70000, 300, 2000)]
+seconds = {"before_aggregation": 3, "after_aggregation": 3, "a_stage_with_a_very_long_name_indeed": 9, "send": 25}
+edge = (
+    at(60 * i + second, stage, rss, round=i, pid=pid, anon=rss - 5, hwm=rss, swap=swap, live=rss * 2 // 3)
+    | {"cgroup": rss + 300, "cgroup_limit": limit}
+    for pid, (limit, count, swap) in enumerate(kinds)
+    for i in range(count)
+    for rss in [500 + 10 * i]
+    for stage, second in seconds.items()
+)
+same = {"file": 5, "shmem": 0, "retained": 50, "recycled": 20, "cgroup_reclaimable": 0}
+write("edge", edge, proc="-", program="a-program-with-a-long-name", site=None, **same)

@@ -165,7 +165,6 @@ opens() {
         python3 "$ROOT/scripts/bench/markers.py" --sites $sites --rounds $((sites == 7 ? 60 : 16)) >$sites.jsonl
         flarena report --html "$sites.html" "$sites.jsonl"
     done
-    python3 "$HERE/edge_cases.py" >edge.jsonl
     flarena report --html edge.html edge.jsonl
     without_preload FLARENA_LIB="$LIB" "$flarena" compare --runs 2 --dir compared --html compare.html -- sleep 0.2 >/dev/null
     flarena report --compare 7.jsonl 40.jsonl --html runs.html
