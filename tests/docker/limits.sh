@@ -50,10 +50,11 @@ real_version_2() {
         "268435456 4 survived counted exit status 137" ]
 }
 
-fl_rounds() { # DOCKER-OPTION... -- ARGUMENT...: bench/fl_rounds.py with the model in $SCRATCH/wires
+WIRES=$ROOT/build/docker/wires # on a disk, where its pages can be reclaimed
+fl_rounds() { # DOCKER-OPTION... -- ARGUMENT...: bench/fl_rounds.py with the model in $WIRES
     local BEFORE AFTER
     split_at_dashes "$@"
-    inside nvflare-flarena -v "$ROOT/bench:/bench:ro" -v "$SCRATCH/wires:/wires" "${BEFORE[@]}" -- \
+    inside nvflare-flarena -v "$ROOT/bench:/bench:ro" -v "$WIRES:/wires" "${BEFORE[@]}" -- \
         python3 /bench/fl_rounds.py --wire /wires/model "${AFTER[@]}"
 }
 # In a container without swap. The process is killed for memory, or an allocation fails, and the status is 1. Another
@@ -61,9 +62,10 @@ fl_rounds() { # DOCKER-OPTION... -- ARGUMENT...: bench/fl_rounds.py with the mod
 model_completes() { # DOCKER-OPTION...
     local options status=0
     mapfile -t options < <(limited $LIMIT_MB)
-    mkdir -p "$SCRATCH/wires"
+    mkdir -p "$WIRES"
     fl_rounds -- --make "$((MODEL_MB / 8))x8MB"
     fl_rounds "${options[@]}" "$@" -- --rounds 4 --idle 0.3 --final-idle 0 >"$SCRATCH/rounds.log" 2>&1 || status=$?
+    rm -f "$WIRES/model"
     tail -n 5 "$SCRATCH/rounds.log"
     [ $status -ne 0 ] || return 0
     if [ $status -eq 137 ] || grep -q '^MemoryError\|_ArrayMemoryError' "$SCRATCH/rounds.log"; then return 1; fi
