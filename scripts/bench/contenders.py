@@ -4,7 +4,6 @@ import glob
 import os
 from dataclasses import dataclass, field, replace
 
-import pages
 import peers
 from places import ROOT
 
@@ -32,7 +31,6 @@ class Contender:
     is_flarena: bool = False
     default: bool = True  # runs when neither the workload nor --only names contenders
     crate: str = ""  # a peer built from a crate, instead of `library`
-    pages_kb: int = 0  # the system offers pages of this size (madvise) during its runs
 
     def library_path(self):
         """Path of the preload; empty: libc's malloc; None: not installed."""
@@ -43,7 +41,7 @@ class Contender:
         """Why this machine cannot run it, or None."""
         if self.library_path() is None:
             return f"{self.library or 'its build'} is missing"
-        return pages.obstacle(self.pages_kb) if self.pages_kb else None
+        return None
 
     def environment(self):
         environment = {k: v for k, v in os.environ.items() if k not in FOREIGN and not k.startswith(FOREIGN_PREFIXES)}
@@ -104,8 +102,6 @@ ALL = (
     Contender(
         "jemalloc-plain", "jemalloc 5.3.1, NVFlare's options", crate="jemalloc", settings={"MALLOC_CONF": NVFLARE_CONF}
     ),
-    # The same behind the smallest possible layer: one comparison and one jump per call.
-    Contender("jemalloc-layer", "jemalloc 5.3.1 behind one comparison", crate="layer", default=False),
     Contender("mimalloc", "mimalloc 2", "libmimalloc.so.2"),
     Contender("mimalloc3", "mimalloc 3", crate="mimalloc"),
     Contender("tcmalloc", "gperftools tcmalloc", "libtcmalloc_minimal.so.4"),
@@ -121,22 +117,6 @@ ALL = (
     flarena("glibc", "sites", "FLARENA_SITES=on"),
     flarena("jemalloc", "sites", "FLARENA_SITES=on"),
 )
-
-
-def on_64_kb(name, **settings):
-    """A contender on a system that offers 64 KB pages; `settings` make the allocator request them."""
-    plain = next(contender for contender in ALL if contender.name == name)
-    conf = settings.pop("conf", None)
-    if conf:
-        settings["MALLOC_CONF"] = f"{plain.settings['MALLOC_CONF']},{conf}"
-    return replace(
-        plain,
-        name=name + "-64k",
-        title=plain.title + ", 64 KB pages on madvise",
-        settings={**plain.settings, **settings},
-        default=False,
-        pages_kb=64,
-    )
 
 
 def with_gc_rounds(name):
@@ -160,18 +140,7 @@ WITH_GC_ROUNDS = (
 )
 
 
-# Options as in each allocator's manual. gperftools' tcmalloc has none.
-ON_64_KB = (
-    on_64_kb("glibc-trim", GLIBC_TUNABLES="glibc.malloc.hugetlb=1"),
-    on_64_kb("glibc-fixed", GLIBC_TUNABLES="glibc.malloc.hugetlb=1"),
-    on_64_kb("jemalloc", conf="thp:always"),
-    on_64_kb("mimalloc", MIMALLOC_ALLOW_LARGE_OS_PAGES="1", MIMALLOC_LARGE_OS_PAGES="1"),
-    on_64_kb("mimalloc3", MIMALLOC_ALLOW_LARGE_OS_PAGES="1"),
-    on_64_kb("tcmalloc"),
-    on_64_kb("flarena-glibc"),
-    on_64_kb("flarena-jemalloc"),
-)
-BY_NAME = {contender.name: contender for contender in ALL + WITH_GC_ROUNDS + ON_64_KB}
+BY_NAME = {contender.name: contender for contender in ALL + WITH_GC_ROUNDS}
 
 
 def select(names):

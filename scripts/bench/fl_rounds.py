@@ -4,7 +4,6 @@ import os
 import subprocess
 
 import measure
-from contenders import ON_64_KB
 from model import Column, Failed, Variant
 from places import BUILD, ROOT
 
@@ -41,15 +40,6 @@ def variants(options):
             run_of(model, arguments),
             options.repeats(1, 3),
         )
-        if model == models[0]:  # once more where the system offers 64 KB pages
-            yield Variant(
-                model.replace(":", "-") + "-pages-64KB",
-                f"NumPy FL rounds, model of {model}, 64 KB pages on madvise",
-                COLUMNS,
-                run_of(model, arguments),
-                options.repeats(1, 3),
-                only=tuple(c.name for c in ON_64_KB),
-            )
 
 
 def wire_of(model):

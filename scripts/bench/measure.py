@@ -10,7 +10,6 @@ import subprocess
 import time
 from dataclasses import dataclass
 
-import pages
 from model import Failed
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -85,11 +84,6 @@ def reap_all():
 
 def run(contender, command, extra=None, timeout_s=600, sampler=None, prefix=(), sample_s=SAMPLE_S, cwd=None):
     """Runs `command` under `contender`. Raises Failed when it fails or the contender's library is not mapped."""
-    with pages.on_request(contender.pages_kb):
-        return run_as_is(contender, command, extra, timeout_s, sampler, prefix, sample_s, cwd)
-
-
-def run_as_is(contender, command, extra, timeout_s, sampler, prefix, sample_s, cwd):
     environment = contender.environment()
     environment.update(extra or {})
     cpu_before, faults_before, start = children_cpu_s(), children_faults(), time.monotonic()

@@ -9,8 +9,8 @@ from model import Column, Failed, Variant
 from places import BUILD
 
 TITLE = "Cost of the library itself"
-REFERENCES = {"flarena-glibc": "glibc", "jemalloc-layer": "jemalloc-plain", "flarena-jemalloc": "jemalloc-plain"}
-LAYERS = ("glibc", "flarena-glibc", "jemalloc-plain", "jemalloc-layer", "flarena-jemalloc")
+REFERENCES = {"flarena-glibc": "glibc", "flarena-jemalloc": "jemalloc-plain"}
+LAYERS = ("glibc", "flarena-glibc", "jemalloc-plain", "flarena-jemalloc")
 PRELOADS = (
     "jemalloc-plain",
     "jemalloc",

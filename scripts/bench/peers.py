@@ -1,4 +1,8 @@
-"""Builds peers that are not packaged, or only in old versions, from crates and links them into preload libraries."""
+"""Builds peers that are not packaged, or only in old versions, from crates and links them into preload libraries.
+
+The package that depends on the crate is generated in build/bench/peers. It names an exact version, because the crate
+contains the allocator's source.
+"""
 
 import glob
 import os
@@ -8,14 +12,25 @@ from dataclasses import dataclass, field
 from places import BUILD, ROOT, is_older
 
 SOURCES = os.path.join(ROOT, "bench", "peers")
+MANIFEST = """[package]
+name = "peer"
+version = "0.0.0"
+edition = "2021"
+[lib]
+path = "lib.rs"
+[dependencies]
+{crate}
+[workspace]
+"""
 FAMILY = ("malloc", "free", "calloc", "realloc", "memalign", "aligned_alloc", "posix_memalign", "valloc", "pvalloc")
 
 
 @dataclass(frozen=True)
 class Peer:
+    crate: str  # the dependency, as cargo writes it
     archive: str  # produced by the crate's build
     names: dict = field(default_factory=dict)  # malloc's functions by the peer's symbols, where they differ
-    sources: tuple = ()  # in the folder of its Cargo.toml
+    sources: tuple = ()  # in bench/peers
     libraries: tuple = ()
 
 
@@ -24,15 +39,20 @@ def camel(name):
 
 
 PEERS = {
-    "jemalloc": Peer("libjemalloc_pic.a"),
-    "layer": Peer("libjemalloc_pic.a", sources=("layer.c",)),
-    "mimalloc": Peer("libmimalloc.a"),
+    # The jemalloc that libflarena.so contains, without a prefix.
+    "jemalloc": Peer(
+        'tikv-jemalloc-sys = { version = "=0.7.1", features = ["stats", "unprefixed_malloc_on_supported_platforms"] }',
+        "libjemalloc_pic.a",
+    ),
+    "mimalloc": Peer('libmimalloc-sys2 = { version = "=0.1.65", features = ["v3", "override"] }', "libmimalloc.a"),
     "snmalloc": Peer(
+        'snmalloc-sys = { version = "=0.7.6", default-features = false, features = ["build_cc", "libc-api"] }',
         "libsnmallocshim-rust.a",
         names={name: f"sn_{name}" for name in (*FAMILY, "reallocarray", "malloc_usable_size")},
         libraries=("-lstdc++",),
     ),
     "tcmalloc": Peer(
+        'libtcmalloc-sys = { version = "=0.1.14", features = ["extension"] }',
         "libtcmalloc.a",
         names={
             **{name: f"TCMallocInternal{camel(name)}" for name in FAMILY},
@@ -50,11 +70,15 @@ def path(name):
 
 
 def build(name):
-    """Builds the preload library if it is missing or older than its manifest."""
-    manifest, target = os.path.join(SOURCES, name, "Cargo.toml"), os.path.dirname(path(name))
-    if is_older(path(name), [manifest, __file__]):
-        command = ["cargo", "build", "--quiet", "--release", "--locked", "--target-dir", target]
-        subprocess.run(command, cwd=os.path.dirname(manifest), check=True)
+    """Builds the preload library if it is missing or older than this file."""
+    target = os.path.dirname(path(name))
+    if is_older(path(name), [__file__]):
+        os.makedirs(target, exist_ok=True)
+        with open(os.path.join(target, "Cargo.toml"), "w") as manifest:
+            manifest.write(MANIFEST.format(crate=PEERS[name].crate))
+        with open(os.path.join(target, "lib.rs"), "w"):
+            pass  # cargo compiles the dependency only
+        subprocess.run(["cargo", "build", "--quiet", "--release", "--target-dir", target], cwd=target, check=True)
         link(name, target)
 
 
@@ -63,7 +87,7 @@ def link(name, target):
     archives = glob.glob(os.path.join(target, "release", "build", "*", "out", "**", peer.archive), recursive=True)
     whole = ["-Wl,--whole-archive", max(archives, key=os.path.getmtime), "-Wl,--no-whole-archive"]
     names = [f"-Wl,--defsym,{malloc}={own}" for malloc, own in peer.names.items()]
-    sources = [os.path.join(SOURCES, name, source) for source in peer.sources]
+    sources = [os.path.join(SOURCES, source) for source in peer.sources]
     libraries = [*peer.libraries, "-pthread", "-ldl", "-lm"]
     command = ["cc", "-shared", "-fPIC", "-O2", "-o", path(name), *sources, *whole, *names, *libraries]
     subprocess.run(command, check=True)

@@ -40,8 +40,6 @@ check "a command inherits ignored and blocked signals" same_signals --ignore-sig
 #----- exit statuses
 check "the exit status is that of the command" exits_with 7 flarena run -- sh -c 'exit 7'
 check "a missing command exits with 127" exits_with 127 flarena run -- no-such-command-here
-: >"$SCRATCH/plain-file"
-check "a file that is not executable exits with 126" exits_with 126 flarena run -- "$SCRATCH/plain-file"
 check "run without a command exits with 2" exits_with 2 flarena run
 check "a bad value of an option exits with 2" exits_with 2 flarena run --allocator tcmalloc -- true
 check "the error for a command that is not in PATH says so" \
@@ -90,61 +88,7 @@ for line in "trim 0" "stats -- -5" "doctor 1.5" "stats 99999999999"; do
     check "the error for a bad pid says what to write: $line" refuses_with_advice "write a process id" $line
 done
 
-#----- without a usable library the command starts, and one line says why
-starts_with_one_line() { # TEXT LIBRARY: the command runs, and stderr is one line that contains TEXT
-    local output
-    output=$(without_preload FLARENA_LIB="$2" "$FLARENA" run -- echo started 2>"$SCRATCH/stderr")
-    cat "$SCRATCH/stderr"
-    [ "$output" = started ] && [ "$(wc -l <"$SCRATCH/stderr")" -eq 1 ] && grep -qF -- "$1" "$SCRATCH/stderr"
-}
-other_machine() { # a copy of the library with another processor in its header
-    cp "$LIB" "$SCRATCH/other.so"
-    printf '\050\000' | dd of="$SCRATCH/other.so" bs=1 seek=18 conv=notrunc status=none
-}
-newer_glibc() { # a copy that needs a glibc that does not exist yet
-    python3 - "$LIB" "$SCRATCH/newer.so" <<'END'
-import re, sys
-data = open(sys.argv[1], "rb").read()
-name = re.search(rb"\0(GLIBC_2\.[0-9]+)\0", data).group(1)
-open(sys.argv[2], "wb").write(data.replace(b"\0" + name + b"\0", b"\0" + name.replace(b"_2.", b"_9.") + b"\0"))
-END
-}
-other_machine
-newer_glibc
-head -c 5000 "$LIB" >"$SCRATCH/cut.so"
-echo text >"$SCRATCH/text.so"
-: >"$SCRATCH/empty.so"
-check "a missing library is reported, and the command starts" starts_with_one_line "No such file" /nowhere/libflarena.so
-check "a library for another machine is reported, and the command starts" \
-    starts_with_one_line "built for arm" "$SCRATCH/other.so"
-check "a library that needs a newer glibc is reported, and the command starts" \
-    starts_with_one_line "it needs glibc 9." "$SCRATCH/newer.so"
-check "a truncated library is not used" starts_with_one_line "cannot be used" "$SCRATCH/cut.so"
-check "a text file is not used as the library" starts_with_one_line "it is not a library" "$SCRATCH/text.so"
-check "an empty file is not used as the library" starts_with_one_line "it is not a library" "$SCRATCH/empty.so"
-check "a directory is not used as the library" starts_with_one_line "cannot be used" "$SCRATCH"
-libm=$(ldconfig -p | sed -n 's/.*=> //p' | grep -m1 '/libm[.]so[.]6$')
-check "a library other than flarena is not used" starts_with_one_line "does not answer" "$libm"
-unreadable() {
-    cp "$LIB" "$SCRATCH/unreadable.so"
-    chmod 0 "$SCRATCH/unreadable.so"
-    setpriv --reuid=65534 --regid=65534 --clear-groups -- env FLARENA_LIB="$SCRATCH/unreadable.so" \
-        "$OPEN_FLARENA" run -- echo started 2>&1 | tee "$SCRATCH/said"
-    grep -q "Permission denied" "$SCRATCH/said" && grep -q started "$SCRATCH/said"
-}
-check_as_nobody "an unreadable library is reported, and the command starts" unreadable
-musl_program() { # a file with the loader of musl; it is not run
-    cp /bin/true "$SCRATCH/musl"
-    python3 - "$SCRATCH/musl" <<'END'
-import re, sys
-data = open(sys.argv[1], "rb").read()
-old = re.search(rb"/lib(64)?/ld-linux[^\0]*", data).group(0)
-open(sys.argv[1], "wb").write(data.replace(old, b"/lib/ld-musl-x.so.1".ljust(len(old), b"\0")))
-END
-    flarena run --dry-run -- "$SCRATCH/musl" >"$SCRATCH/set" 2>"$SCRATCH/said"
-    ! grep LD_PRELOAD "$SCRATCH/set" && grep "uses musl, not glibc; starting without flarena" "$SCRATCH/said"
-}
-check "a musl program gets no preload" musl_program
+#----- beside what the library does not load: tests/start has the other cases
 runs_without_flarena() { # TEXT OPTION OF ENV... COMMAND...: the command runs, and one line on stderr contains TEXT
     local text=$1 output
     shift
@@ -194,14 +138,6 @@ for kind in address thread; do
     check "a program built by clang with -fsanitize=$kind starts without the library" \
         sanitized "linked-in runtime (__${kind:0:1}san_init)" clang -s -fsanitize=$kind
 done
-sanitizer_preloaded() {
-    local runtime
-    runtime=$(gcc -print-file-name=libasan.so)
-    [ -e "$runtime" ] || { echo "gcc has no AddressSanitizer" && exit 77; }
-    runs_without_flarena "$runtime in LD_PRELOAD is the runtime of a sanitizer" \
-        ASAN_OPTIONS=detect_leaks=0 LD_PRELOAD="$runtime" "$FLARENA" run -- python3 -c 'print("runs")'
-}
-check "with a sanitizer's runtime in LD_PRELOAD the command starts without the library" sanitizer_preloaded
 
 #----- programs that get privileges from their file: the loader ignores LD_PRELOAD
 with_privileges() { # TEXT COMMAND...: prepares a copy of sh; another user starts it
@@ -237,36 +173,9 @@ else
     skip "run and doctor report that a program with file capabilities ignores the preload" "no libcap2-bin"
 fi
 
-check_output "with FLARENA_LOG=off a missing library is not reported" started \
-    without_preload FLARENA_LOG=off FLARENA_LIB=/nowhere "$FLARENA" run -- echo started
-falls_back_to_system() {
-    without_preload FLARENA_LIB=/nowhere "$FLARENA" run --allocator jemalloc -- \
-        sh -c 'grep -o "/libjemalloc.so.2" /proc/self/maps | head -n 1; echo $MALLOC_CONF' 2>/dev/null
-}
-if [ -n "$jemalloc" ]; then
-    check_output "without the library, --allocator jemalloc preloads the system's jemalloc" "/libjemalloc.so.2
-dirty_decay_ms:5000,muzzy_decay_ms:5000" falls_back_to_system
-else
-    skip "without the library, --allocator jemalloc preloads the system's jemalloc" "no libjemalloc2"
-fi
-
-#----- paths that LD_PRELOAD cannot contain, and existing preloads
-mkdir -p "$SCRATCH/a dir:with \$signs" "$SCRATCH/home"
-cp "$LIB" "$SCRATCH/a dir:with \$signs/libflarena.so"
-awkward() {
-    without_preload -u XDG_CACHE_HOME HOME="$SCRATCH/home" FLARENA_LIB="$SCRATCH/a dir:with \$signs/libflarena.so" \
-        "$FLARENA" run -- bash -c maps_library
-}
-check_output "a library in a path with spaces and colons is preloaded through a link" mapped awkward
-keeps_older() {
-    without_preload FLARENA_LIB="$LIB" LD_PRELOAD="$libm $libm:libdl.so.2" "$FLARENA" run --dry-run | grep ^LD_PRELOAD=
-}
+#----- --dry-run
 dead_preload() { without_preload FLARENA_LIB=/nowhere LD_PRELOAD="$LIB" "$FLARENA" run --dry-run 2>/dev/null; }
 check_output "without a usable library, an inherited preload of flarena is removed" "unset LD_PRELOAD" dead_preload
-check_output "other entries of LD_PRELOAD stay after the library" \
-    "LD_PRELOAD=$LIB:$libm:$libm:libdl.so.2" keeps_older
-
-#----- --dry-run
 dry_run_reads_back() {
     eval "$(flarena run --dry-run --allocator jemalloc --marker-file "$SCRATCH/it's here/%p.jsonl" 2>/dev/null)"
     [ "$FLARENA_MARKER_FILE" = "$SCRATCH/it's here/%p.jsonl" ] && [ "$FLARENA_ALLOCATOR" = jemalloc ]

@@ -1,10 +1,7 @@
 # shellcheck shell=bash disable=SC2154  # part of run.sh
 # The library reads the memory and CPU limits of its container, and gives memory back before a limit is reached.
 
-# shellcheck source=scripts/docker/rounds.sh
-. "$ROOT/scripts/docker/rounds.sh"
-
-# Measured with scripts/docker/bisect.sh: jemalloc completes 336 MB in 1 GiB, flarena 416 MB.
+# Found by a search in steps of 8 MB: jemalloc completes a model of 336 MB in 1 GiB, flarena one of 416 MB.
 MODEL_MB=376
 LIMIT_MB=1024
 limited() { # MEGABYTES: docker's options; no swap
@@ -53,10 +50,30 @@ real_version_2() {
         "268435456 4 survived counted exit status 137" ]
 }
 
-model_completes() { complete_rounds "$1" $MODEL_MB $LIMIT_MB 4; }
+WIRES=$ROOT/build/docker/wires # on a disk, where its pages can be reclaimed
+fl_rounds() { # DOCKER-OPTION... -- ARGUMENT...: bench/fl_rounds.py with the model in $WIRES
+    local BEFORE AFTER
+    split_at_dashes "$@"
+    inside nvflare-flarena -v "$ROOT/bench:/bench:ro" -v "$WIRES:/wires" "${BEFORE[@]}" -- \
+        python3 /bench/fl_rounds.py --wire /wires/model "${AFTER[@]}"
+}
+# In a container without swap. The process is killed for memory, or an allocation fails, and the status is 1. Another
+# failure has the status 3.
+model_completes() { # DOCKER-OPTION...
+    local options status=0
+    mapfile -t options < <(limited $LIMIT_MB)
+    mkdir -p "$WIRES"
+    fl_rounds -- --make "$((MODEL_MB / 8))x8MB"
+    fl_rounds "${options[@]}" "$@" -- --rounds 4 --idle 0.3 --final-idle 0 >"$SCRATCH/rounds.log" 2>&1 || status=$?
+    rm -f "$WIRES/model"
+    tail -n 5 "$SCRATCH/rounds.log"
+    [ $status -ne 0 ] || return 0
+    if [ $status -eq 137 ] || grep -q '^MemoryError\|_ArrayMemoryError' "$SCRATCH/rounds.log"; then return 1; fi
+    return 3
+}
 model_is_killed() {
     local status=0
-    model_completes "$1" || status=$?
+    model_completes "$@" || status=$?
     [ $status -eq 1 ]
 }
 
@@ -80,12 +97,13 @@ test_limits() {
         skip "the governor counts the kernel's memory stalls" "this kernel has no pressure files"
     fi
     check "limit, quota, stalls, and the kill without flarena are the same on a kernel with cgroup v2" real_version_2
-    check "jemalloc with NVFlare's options is killed with a $MODEL_MB MB model in ${LIMIT_MB} MB" model_is_killed jemalloc
-    check "flarena completes the rounds of that model in glibc mode" model_completes flarena-glibc
-    check "flarena completes the rounds of that model in jemalloc mode" model_completes flarena-jemalloc
+    check "jemalloc with NVFlare's options is killed with a $MODEL_MB MB model in ${LIMIT_MB} MB" model_is_killed \
+        -e LD_PRELOAD=libjemalloc.so.2 -e MALLOC_CONF=dirty_decay_ms:5000,muzzy_decay_ms:5000
+    check "flarena completes the rounds of that model in glibc mode" model_completes -e FLARENA_ALLOCATOR=glibc
+    check "flarena completes the rounds of that model in jemalloc mode" model_completes "${JEMALLOC[@]}"
 }
 
-if docker image inspect flarena-test:bookworm-flarena $ROUNDS_IMAGE >/dev/null 2>&1; then
+if docker image inspect flarena-test:bookworm-flarena flarena-test:nvflare-flarena >/dev/null 2>&1; then
     test_limits
 else
     skip "freed memory goes back before a container reaches its limit" "the images of bookworm and nvflare are needed"

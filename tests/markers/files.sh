@@ -96,17 +96,14 @@ os.mkdir(sys.argv[1])
 mark(b"written", None, 1)
 mark(b"again", None, 2)' "$WORK/later" 2>/dev/null
     cat "$WORK/later/json"
-    python3 - "$WORK/later/json" <<'END'
-import json, sys
-records = [json.loads(line) for line in open(sys.argv[1])]
+    records_satisfy "$WORK/later/json" '
 markers = [record for record in records if "stage" in record]
 assert [marker["stage"] for marker in markers] == ["written", "again", "exit"], markers
 for field in ("host", "host_memory_bytes", "version", "settings"):
     assert [marker[field] is not None for marker in markers] == [True, False, False], field
 stacks = [record["site"] for record in records if record.get("kind") == "stack"]
 held = {one["site"] for record in records if record.get("kind") == "sites" for one in record["sites"]}
-assert held and sorted(stacks) == sorted(held), (stacks, held)
-END
+assert held and sorted(stacks) == sorted(held), (stacks, held)'
 }
 
 without_proc() { # MODE

@@ -30,6 +30,14 @@ validate() {
     python3 validate.py "$@"
 }
 
+records_satisfy() { # FILE CODE [ARGUMENT...]: Python with the `records` of the file and the arguments from sys.argv[2] on
+    python3 - "$1" "${@:3}" <<END
+import json, sys
+records = [json.loads(line) for line in open(sys.argv[1])]
+$2
+END
+}
+
 at_terminal() { # MODE [NAME=VALUE...]: runs a program with markers at a terminal
     in_mode "$@" script -qec "$MARK many 4 5" /dev/null </dev/null | tr -d '\r' >"$WORK/out"
 }
@@ -95,19 +103,17 @@ json_form() { # MODE
     cat "$WORK/json"
     validate json "$WORK/json" load=1 send=1 exit=1
     validate text "$WORK/text" load=1 send=1 exit=1
-    MODE=$1 python3 - "$WORK/json" <<'END'
-import json, os, sys
-_, record, end = [json.loads(line) for line in open(sys.argv[1])]
+    records_satisfy "$WORK/json" '
+_, record, end = records
 assert (end["stage"], end["site"], end["round"]) == ("exit", "site-1", 3), end
 assert end["live_bytes"] is None and end["retained_bytes"] is None, end
 assert None not in (end["rss_bytes"], end["hwm_bytes"], end["recycled_bytes"], end["cpu_ms"]), end
 assert (record["stage"], record["site"], record["round"]) == ("send", "site-1", 3), record
-assert record["alloc"] == os.environ["MODE"] and record["role"] == "server", record
+assert record["alloc"] == sys.argv[2] and record["role"] == "server", record
 parts = record["anon_bytes"] + record["file_bytes"] + record["shmem_bytes"]
 assert abs(parts - record["rss_bytes"]) < 4 << 20, record
 assert record["hwm_bytes"] >= record["rss_bytes"] and record["hwm_bytes"] > 1 << 20, record
-assert 0 < record["live_bytes"] < 64 << 20, record
-END
+assert 0 < record["live_bytes"] < 64 << 20, record' "$1"
 }
 
 monotonic_time() { # MODE
@@ -116,26 +122,21 @@ import ctypes, time
 before = time.clock_gettime(time.CLOCK_BOOTTIME)
 ctypes.CDLL(None).flarena_mark(b"here", None, -1)
 print(before, time.clock_gettime(time.CLOCK_BOOTTIME))' >"$WORK/times" 2>/dev/null
-    python3 - "$WORK/json" "$WORK/times" <<'END'
-import json, sys
-here = {record["stage"]: record["mono"] for record in map(json.loads, open(sys.argv[1]))}["here"]
+    records_satisfy "$WORK/json" '
+here = {record["stage"]: record["mono"] for record in records}["here"]
 before, after = map(float, open(sys.argv[2]).read().split())
-assert before - 1e-6 <= here <= after, (before, here, after)
-END
+assert before - 1e-6 <= here <= after, (before, here, after)' "$WORK/times"
 }
 
 limits() { # MODE
     in_mode "$1" $PROFILE FLARENA_MARKER_FILE="$WORK/json" "$MARK" one free site-1 1 >/dev/null 2>&1
     in_mode "$1" $PROFILE FLARENA_MARKER_FILE="$WORK/json" FLARENA_MEMORY_LIMIT=3G "$MARK" one limited site-1 1 >/dev/null 2>&1
     validate json "$WORK/json" free=1 limited=1
-    python3 - "$WORK/json" <<'END'
-import json, sys
-records = list(map(json.loads, open(sys.argv[1])))
+    records_satisfy "$WORK/json" '
 limits = {record["stage"]: record["memory_limit_bytes"] for record in records}
 assert (limits["free"], limits["limited"]) == (None, 3 << 30), limits
 total = next(line for line in open("/proc/meminfo") if line.startswith("MemTotal:"))
-assert records[0]["host_memory_bytes"] == int(total.split()[1]) << 10, records[0]
-END
+assert records[0]["host_memory_bytes"] == int(total.split()[1]) << 10, records[0]'
 }
 
 # A mapping is gone before the marker: VmHWM has risen, or the governor has measured meanwhile.
@@ -163,9 +164,7 @@ library.flarena_mark(b"after", None, -1)
 hold(100, b"watched", True)
 library.flarena_mark(b"end", None, -1)' >/dev/null 2>&1
     validate json "$WORK/json" risen=1 watched=1
-    python3 - "$WORK/json" <<'END'
-import json, sys
-records = list(map(json.loads, open(sys.argv[1])))
+    records_satisfy "$WORK/json" '
 seen = [(record["stage"], record["rss_bytes"] >> 20, record["hwm_bytes"] >> 20, record["peak_bytes"] >> 20) for record in records]
 place = {stage: number for number, (stage, *_) in enumerate(seen)}
 def growth(before, stage):
@@ -173,8 +172,7 @@ def growth(before, stage):
     return max(peak for *_, peak in seen[place[before] + 1:place[stage] + 1]) - seen[place["begin"]][1]
 _, _, hwm, _ = seen[place["risen"]]
 assert 290 < growth("begin", "risen") == hwm - seen[place["begin"]][1], seen
-assert growth("risen", "after") < 90 < growth("after", "watched") < 290 and growth("watched", "end") < 90, seen
-END
+assert growth("risen", "after") < 90 < growth("after", "watched") < 290 and growth("watched", "end") < 90, seen'
 }
 
 gpu_cache() { # MODE: with a PyTorch that is none
@@ -197,13 +195,11 @@ if os.fork() == 0:
     os._exit(0)
 os.wait()' 2>/dev/null
     validate json "$WORK/json"
-    python3 - "$WORK/json" <<'END'
-import json, sys
-sizes = {r["stage"]: (r["gpu_allocated_bytes"], r["gpu_reserved_bytes"]) for r in map(json.loads, open(sys.argv[1]))}
+    records_satisfy "$WORK/json" '
+sizes = {r["stage"]: (r["gpu_allocated_bytes"], r["gpu_reserved_bytes"]) for r in records}
 del sizes["load"], sizes["exit"]
 none, both = (None, None), (6, 11)
-assert sizes == {"not started": none, "started": both, "by C": both, "fork": none, "fork that starts CUDA": both}, sizes
-END
+assert sizes == {"not started": none, "started": both, "by C": both, "fork": none, "fork that starts CUDA": both}, sizes'
 }
 
 jobs() { # MODE
@@ -228,14 +224,12 @@ ctypes.CDLL(None).flarena_mark(b"simulated", None, -1)' -m nvflare.private.fed.a
     validate json "$WORK/json"
     cat "$WORK/json"
     ! grep -E 'secret|0016d3cca427' "$WORK/json" || return
-    python3 - "$WORK/json" <<'END'
-import json, sys
-jobs = {record["stage"]: record["job"] for record in map(json.loads, open(sys.argv[1])) if record["stage"] not in ("load", "exit")}
+    records_satisfy "$WORK/json" '
+jobs = {record["stage"]: record["job"] for record in records if record["stage"] not in ("load", "exit")}
 assert jobs == {
     "job": "1b4e28ba", "inherited": "1b4e28ba", "received": "ABCDEF01", "no id": "1b4e28ba", "none": "1b4e28ba",
     "worker": "1b4e28ba", "simulated": None,
-}, jobs
-END
+}, jobs'
 }
 
 boot() { # MODE: in two pid namespaces both processes have pid 1, and nearly the same start
@@ -295,12 +289,10 @@ while time.process_time() < 0.5: pass
 mark("worked")
 time.sleep(0.5)
 mark("slept")' >"$WORK/cpu" 2>/dev/null
-    python3 - "$WORK/json" "$WORK/cpu" <<'END'
-import json, sys
-ms = {record["stage"]: record["cpu_ms"] for record in map(json.loads, open(sys.argv[1]))}
+    records_satisfy "$WORK/json" '
+ms = {record["stage"]: record["cpu_ms"] for record in records}
 for stage, before, after in map(str.split, open(sys.argv[2])):
-    assert float(before) * 1000 - 1 <= ms[stage] <= float(after) * 1000, (stage, before, ms[stage], after)
-END
+    assert float(before) * 1000 - 1 <= ms[stage] <= float(after) * 1000, (stage, before, ms[stage], after)' "$WORK/cpu"
 }
 
 chosen_settings() { # MODE: names what the user chose
@@ -309,9 +301,9 @@ chosen_settings() { # MODE: names what the user chose
         rm -f "$WORK/json"
         # shellcheck disable=SC2086  # one setting or none
         in_mode "$1" $PROFILE FLARENA_MARKER_FILE="$WORK/json" $chosen "$MARK" one send site-1 1 >/dev/null 2>&1
-        python3 -c 'import json, sys
-found = json.loads(open(sys.argv[1]).readline())["settings"]
-assert found == sys.argv[2], found' "$WORK/json" "$chosen"
+        records_satisfy "$WORK/json" '
+found = records[0]["settings"]
+assert found == sys.argv[2], found' "$chosen"
     done
 }
 
@@ -326,13 +318,11 @@ if os.fork() == 0:
     os._exit(0)
 os.wait()' 2>/dev/null
     validate json "$WORK/json"
-    python3 - "$WORK/json" <<'END'
-import json, sys
-records = {record["stage"]: record for record in map(json.loads, open(sys.argv[1]))}
+    records_satisfy "$WORK/json" '
+records = {record["stage"]: record for record in records}
 assert records["alone"]["pss_bytes"] is None, records
 worker = records["worker"]
-assert 0 < worker["pss_bytes"] < worker["rss_bytes"] - (24 << 20), worker
-END
+assert 0 < worker["pss_bytes"] < worker["rss_bytes"] - (24 << 20), worker'
 }
 
 identity_is_correct() { # MODE: pid, parent and start time of the record
@@ -341,11 +331,10 @@ import ctypes, os
 ctypes.CDLL(None).flarena_mark(b"here", None, -1)
 start = open("/proc/self/stat").read().rsplit(")", 1)[1].split()[19]
 print(os.getpid(), os.getppid(), start)' >"$WORK/identity" 2>/dev/null
-    python3 -c '
-import json, sys
-record = [r for r in map(json.loads, open(sys.argv[1])) if r["stage"] == "here"][0]
+    records_satisfy "$WORK/json" '
+record = [r for r in records if r["stage"] == "here"][0]
 assert [record["pid"], record["ppid"], record["start"]] == list(map(int, open(sys.argv[2]).read().split())), record
-assert record["site"] is None and record["round"] is None, record' "$WORK/json" "$WORK/identity"
+assert record["site"] is None and record["round"] is None, record' "$WORK/identity"
 }
 
 names() { # MODE: the name belongs to one process, forks and children have a suffix, lscpu writes nothing
@@ -363,17 +352,14 @@ subprocess.run([sys.executable, "-c", "pass"])
 library.flarena_note_trainer()
 fork(b"loader")' 2>/dev/null
     validate json "$WORK/json"
-    python3 - "$WORK/json" <<'END'
-import json, sys
-records = [json.loads(line) for line in open(sys.argv[1])]
+    records_satisfy "$WORK/json" '
 found = [(record["stage"], record["proc"], record["name"].split("/python")[0]) for record in records]
 child = [("load", "-", "trainer-3"), ("exit", "-", "trainer-3")]
 assert found == [
     ("load", "-", "trainer-3"), ("worker", "-", "trainer-3/worker"), *child,
     ("loader", "TR worker", "trainer-3/worker"), ("exit", "TR", "trainer-3"),
 ], found
-assert [record["name"] for record in records].count("trainer-3") == 2, records
-END
+assert [record["name"] for record in records].count("trainer-3") == 2, records'
 }
 
 many_writers() { # MODE: 8 processes with 16 threads each write to the same two files
@@ -422,11 +408,11 @@ import sys
 held = [bytearray(b"x") * (10 << 20) for _ in range(10)]
 await_marker(sys.argv[1], lambda m: m["stage"] == "periodic" and m["rss_bytes"] > 100 << 20)' "$WORK/json" >/dev/null 2>&1
     validate json "$WORK/json" load=1 exit=1
-    python3 -c '
-import json, os, sys
-held = [r for r in map(json.loads, open(sys.argv[1])) if r["stage"] == "periodic"][-1]
+    records_satisfy "$WORK/json" '
+import os
+held = [r for r in records if r["stage"] == "periodic"][-1]
 assert held["rss_bytes"] > 100 << 20, held
-assert held["program"] == os.path.basename(os.path.realpath(sys.argv[2])), held' "$WORK/json" "$PYTHON"
+assert held["program"] == os.path.basename(os.path.realpath(sys.argv[2])), held' "$PYTHON"
 }
 
 # The program grows by 300 MB after its only stage, and is killed.
@@ -439,11 +425,10 @@ await_marker(sys.argv[1], lambda m: m["stage"] == "periodic" and m["rss_bytes"] 
 os.kill(os.getpid(), signal.SIGKILL)' "$WORK/json" >/dev/null 2>&1 || true
     validate json "$WORK/json" load=1 train=1 exit=0
     tail -n 1 "$WORK/json"
-    python3 -c '
-import json, sys
-last = list(map(json.loads, open(sys.argv[1])))[-1]
+    records_satisfy "$WORK/json" '
+last = records[-1]
 assert (last["stage"], last["site"], last["round"]) == ("periodic", "site-1", 3), last
-assert last["rss_bytes"] > 290 << 20, last' "$WORK/json"
+assert last["rss_bytes"] > 290 << 20, last'
 }
 
 # A command line may contain secrets. A marker contains only an existing script's file name or a module's name.

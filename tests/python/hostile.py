@@ -255,36 +255,6 @@ def subinterpreter():
     assert before != "true" or flarena.holders(seconds=60), held
 
 
-def greenlets():
-    try:
-        import gevent
-        from gevent import monkey
-    except ImportError:
-        print("gevent is not installed")
-        sys.exit(77)
-    monkey.patch_all()
-
-    def work(number):
-        held = bytearray(2 << 20)
-        gevent.sleep(0)
-        flarena.holders(seconds=0.05)
-        flarena.mark("task", None, number)
-        return len(held)
-
-    assert [one.get(timeout=20) for one in [gevent.spawn(work, number) for number in range(4)]] == [2 << 20] * 4
-
-    @_marking.guarded
-    def waits():
-        gevent.sleep(60)
-
-    try:
-        with gevent.Timeout(0.05):
-            waits()
-    except gevent.Timeout:
-        return
-    raise AssertionError("the timeout is lost")
-
-
 def interrupted():
     """A signal that arrives in a pending call of the library raises its exception in the program."""
     signal.signal(signal.SIGUSR1, raise_time_limit)
@@ -333,7 +303,6 @@ CASES = (
     debugger,
     coroutines,
     subinterpreter,
-    greenlets,
     interrupted,
 )
 kept_alive = [bytearray(40 << 20) for _ in range(4)]  # a governor starts

@@ -12,7 +12,6 @@ CHROMIUM = [
     "--headless",
     "--no-sandbox",
     "--disable-gpu",
-    "--hide-scrollbars",
     "--disable-dev-shm-usage",
     "--window-size=1300,1600",
 ]
@@ -40,20 +39,21 @@ addEventListener("load", () => {
 </body>"""
 
 
-def dump(folder, url):
-    command = [*CHROMIUM, f"--user-data-dir={folder}/profile", "--dump-dom", url]
-    done = subprocess.run(command, capture_output=True, timeout=120, check=False)
+def dump(folder, page, *options):
+    """The page of the folder after its scripts have run."""
+    command = [*CHROMIUM, *options, f"--user-data-dir={folder}/profile", "--dump-dom", f"file://{folder}/{page}"]
+    done = subprocess.run(command, capture_output=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr.decode()[-2000:]
     return done.stdout.decode()
 
 
-def clicked(folder):
+def text_after(folder, script, name):
+    """The text of the element with this name after the script has run on the page."""
     with open(sys.argv[1], encoding="utf-8") as page, open(f"{folder}/page.html", "w", encoding="utf-8") as copy:
-        copy.write(page.read().replace("</body>", CLICK))
-    document = dump(folder, f"file://{folder}/page.html")
-    clicks = re.search(r'<pre id="clicked">(.+?)</pre>', document, re.S)
-    assert clicks, "no click was recorded"
-    return json.loads(html.unescape(clicks.group(1)))
+        copy.write(page.read().replace("</body>", script))
+    found = re.search(rf'<pre id="{name}">(.+?)</pre>', dump(folder, "page.html"), re.S)
+    assert found, f"nothing is {name}"
+    return html.unescape(found.group(1))
 
 
 FILTER = """
@@ -74,10 +74,7 @@ addEventListener("load", () => {
 
 
 def filters_by_text(folder):
-    with open(sys.argv[1], encoding="utf-8") as page, open(f"{folder}/filter.html", "w", encoding="utf-8") as copy:
-        copy.write(page.read().replace("</body>", FILTER))
-    document = dump(folder, f"file://{folder}/filter.html")
-    shown = re.search(r'<pre id="filtered">(.+?)</pre>', document, re.S).group(1)
+    shown = text_after(folder, FILTER, "filtered")
     assert shown == "4 4 4, 1 1 1, 1 1 1, 0 0 0", shown
 
 
@@ -90,7 +87,7 @@ def key(click):
 
 
 def sorts_by_clicks(folder):
-    clicks = clicked(folder)
+    clicks = json.loads(text_after(folder, CLICK, "clicked"))
     assert len(clicks) >= 12, clicks
     for click in clicks:
         others = [order for column, order in enumerate(click["sorted"]) if column != click["column"]]
@@ -105,6 +102,7 @@ def sorts_by_clicks(folder):
     assert any(len(set(key(click))) == len(click["shown"]) > 1 for click in clicks if click["number"]), clicks
 
 
-with tempfile.TemporaryDirectory() as folder:
-    sorts_by_clicks(folder)
-    filters_by_text(folder)
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as folder:
+        sorts_by_clicks(folder)
+        filters_by_text(folder)

@@ -7,20 +7,11 @@ pixels at a width of 1200.
 import os
 import pathlib
 import re
-import subprocess
 import sys
 import tempfile
 
-CHROMIUM = [
-    "chromium",
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-dev-shm-usage",
-    "--allow-file-access-from-files",
-    "--window-size=1300,1600",
-    "--virtual-time-budget=30000",
-]
+from browser import dump
+
 WIDTHS = (1200, 390)
 
 # The first script of the page, so that it sees all errors. Each page is in a frame of the given width.
@@ -68,10 +59,8 @@ def prepare(folder, pages):
 
 with tempfile.TemporaryDirectory() as folder:
     prepare(folder, sys.argv[1:])
-    command = [*CHROMIUM, f"--user-data-dir={folder}/profile", "--dump-dom", f"file://{folder}/all.html"]
-    done = subprocess.run(command, capture_output=True, timeout=300, check=False)
-    assert done.returncode == 0, done.stderr.decode()[-2000:]
-    found = re.search(r'<pre id="found">(.*?)</pre>', done.stdout.decode(), re.S).group(1)
+    document = dump(folder, "all.html", "--allow-file-access-from-files", "--virtual-time-budget=30000")
+    found = re.search(r'<pre id="found">(.*?)</pre>', document, re.S).group(1)
     print(found)
     lines = [line for line in found.splitlines() if line]
     faults = [line for line in lines if not line.startswith("@")]

@@ -48,7 +48,7 @@ while IFS='|' read -r case expected settings; do
     check "command and shell, $case" eval "both_ways \"$expected\" $settings"
 done <<'END'
 a plain command|LD_PRELOAD=$library
-older preloads stay after the library|LD_PRELOAD=$library:$SCRATCH/one.so:$SCRATCH/two.so|LD_PRELOAD="$SCRATCH/one.so $SCRATCH/two.so"
+older preloads, separated by colons or spaces, stay after the library|LD_PRELOAD=$library:$SCRATCH/one.so:$SCRATCH/two.so:$SCRATCH/one.so|LD_PRELOAD="$SCRATCH/one.so:$SCRATCH/two.so $SCRATCH/one.so"
 another libflarena.so is removed|LD_PRELOAD=$library:$SCRATCH/one.so|LD_PRELOAD="$LIB:$SCRATCH/one.so"
 jemalloc by NVFlare's switch|NVFLARE_ENABLE_JEMALLOC_PRELOAD=1|NVFLARE_ENABLE_JEMALLOC_PRELOAD=true PYTHONPATH=/mine
 jemalloc by name brings the hooks|PYTHONPATH=$SCRATCH/plain/hooks:/mine|FLARENA_GC=off FLARENA_ALLOCATOR=JeMalloc PYTHONPATH=/mine
@@ -62,7 +62,7 @@ a marker file without markers is noted|flarena: FLARENA_MARKER_FILE has no effec
 a marker file with markers, or with markers off, is not noted|PYTHONPATH is unset|FLARENA_GC=off FLARENA_MARKER_FILE=/tmp/x NVFLARE_CLIENT_MEMORY_PROFILE=off
 a CUDA cache without rounds is noted|flarena: NVFLARE_CUDA_EMPTY_CACHE=true: flarena empties no CUDA cache, because NVFLARE_CLIENT_MEMORY_GC_ROUNDS is 0|NVFLARE_CUDA_EMPTY_CACHE=Yes
 a probe of the parent does not replace the program|FLARENA_PROBE is unset|FLARENA_PROBE=1 -- -- "$SHOW" FLARENA_PROBE
-glibc by name wins|PYTHONPATH is unset|FLARENA_GC=off FLARENA_ALLOCATOR=glibc NVFLARE_ENABLE_JEMALLOC_PRELOAD=true
+glibc by name wins, and without hooks PYTHONPATH is unchanged|PYTHONPATH=/mine|PYTHONPATH=/mine FLARENA_GC=off FLARENA_ALLOCATOR=glibc NVFLARE_ENABLE_JEMALLOC_PRELOAD=true
 Arrow's buffers come from malloc|ARROW_DEFAULT_MEMORY_POOL=system
 the user's pool for Arrow|ARROW_DEFAULT_MEMORY_POOL=jemalloc|ARROW_DEFAULT_MEMORY_POOL=jemalloc
 pools with FLARENA_POOLS=off|ARROW_DEFAULT_MEMORY_POOL is unset|FLARENA_POOLS=Off
