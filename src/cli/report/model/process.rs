@@ -53,8 +53,6 @@ pub struct Process {
     pub kill_counts: Vec<KillCount>,
     /// The highest RSS, also between the markers; NaN if unknown.
     pub peak_rss: f64,
-    /// Stage and round of the first marker after that peak; `None` if a marker shows the peak itself.
-    pub peak_before: Option<(String, Option<i64>)>,
     /// The highest CPU time in the markers; NaN if unknown.
     cpu_ms: f64,
     /// What is added to it: that of the processes before in a chain, less that at the start of the program, because an
@@ -97,8 +95,6 @@ pub enum Notice {
     /// By this many seconds.
     ClockWentBack(f64),
     TooManyProcesses,
-    /// Processes of two machines have its pid and start.
-    Ambiguous,
 }
 
 /// Identifies a program of a process by the time at which it was loaded, in microseconds.
@@ -202,14 +198,8 @@ impl Process {
     /// Figures that are kept once per process, and not for each round.
     fn update_totals(&mut self, sample: &Sample) {
         let rss = sample.sizes[Size::Rss];
-        let highest = self.peak_rss.max(rss);
         let peak = sample.peak_rss.unwrap_or(f64::NAN);
-        if peak > highest {
-            self.peak_before = Some((sample.stage.clone(), sample.round));
-        } else if rss >= highest {
-            self.peak_before = None;
-        }
-        self.peak_rss = highest.max(peak);
+        self.peak_rss = self.peak_rss.max(rss).max(peak);
         self.note_kills(sample);
         self.cpu_ms = self.cpu_ms.max(sample.cpu_ms.unwrap_or(f64::NAN));
         self.memory_limit = sample.memory_limit.or(self.memory_limit);

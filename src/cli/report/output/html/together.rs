@@ -20,7 +20,7 @@ pub fn section(all: &Together, reports: &[ProcessReport]) -> Markup {
     html! {
         section aria-labelledby="whole" {
             h2 id="whole" { "Where the memory went" }
-            @for sentence in explain::together(all, reports) { p.evidence { (sentence) } }
+            p.evidence { (explain::together(all, reports.len())) }
             @if let Some(chart) = chart::together(all) { (chart.figure()) }
             @if all.undated > 0 {
                 p.facts { "Not counted: " (plural(all.undated as u64, "process")) " without times." }
