@@ -92,8 +92,6 @@ pub struct KillCount {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Notice {
     Repeated,
-    /// By this many seconds.
-    ClockWentBack(f64),
     TooManyProcesses,
 }
 
@@ -138,7 +136,7 @@ impl Process {
         if seq.is_some_and(|seq| !self.seen_numbers.insert(seq)) {
             return Some(Notice::Repeated);
         }
-        let seconds_back = self.advance_clock(order, sample.t);
+        self.advance_clock(order, sample.t);
         self.first_time = sample.t.map_or(self.first_time, |t| t.min(self.first_time));
         if sample.begins_program() {
             self.loaded = sample.t;
@@ -157,20 +155,15 @@ impl Process {
             series.compact(max_points_per_stage);
         }
         *total_points += series.len();
-        seconds_back.map(Notice::ClockWentBack)
+        None
     }
 
-    /// Stores the time of the latest marker. Returns the seconds by which the clock went back.
-    fn advance_clock(&mut self, order: Order, t: Option<f64>) -> Option<f64> {
-        // Threads that write markers at the same moment may swap places.
-        const TOLERANCE_SECONDS: f64 = 2.0;
-        let t = t?;
-        let (last_order, last_t) = *self.last_clock.get_or_insert((order, t));
-        if order <= last_order {
-            return None;
-        }
-        self.last_clock = Some((order, t));
-        (last_t - t > TOLERANCE_SECONDS).then_some(last_t - t)
+    fn advance_clock(&mut self, order: Order, t: Option<f64>) {
+        let is_latest = self.last_clock.is_none_or(|(last, _)| order > last);
+        self.last_clock = t
+            .map(|t| (order, t))
+            .filter(|_| is_latest)
+            .or(self.last_clock);
     }
 
     fn update_identity(&mut self, sample: &Sample) {

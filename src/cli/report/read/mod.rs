@@ -15,7 +15,7 @@ use flarena_shared::marker::FORMAT_VERSION;
 use flarena_shared::system_error::reason;
 
 use crate::report::model::{Notice, Process, Sample, SourceLine, Store};
-use crate::report::units::{duration, printable};
+use crate::report::units::printable;
 use line::LineContent;
 use source::Lines;
 
@@ -285,11 +285,6 @@ impl<'a> Reader<'a> {
             None => {}
             Some(Notice::Repeated) => self.report.repeated_markers += 1,
             Some(Notice::TooManyProcesses) => self.dropped_markers += 1,
-            Some(Notice::ClockWentBack(seconds)) => {
-                let back = duration(seconds);
-                let text = format!("the clock went back by {back}; the order of writing is kept");
-                self.report.add_note(Some(line), text);
-            }
         }
     }
 

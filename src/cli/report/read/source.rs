@@ -25,8 +25,6 @@ const PACKED: [(&[u8], &str); 4] = [
 pub fn open(path: &Path) -> io::Result<Lines> {
     let inner: Box<dyn Read> = if path.as_os_str() == "-" {
         Box::new(io::stdin())
-    } else if path.is_dir() {
-        return Err(io::Error::other("is a directory; name the files in it"));
     } else {
         Box::new(File::open(path)?)
     };
