@@ -10,7 +10,7 @@
 use std::ffi::{c_char, c_int, c_long, c_void, CStr};
 use std::ptr;
 use std::sync::atomic::{
-    AtomicPtr, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
+    AtomicBool, AtomicPtr, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
 };
 use std::time::{Duration, Instant};
 
@@ -81,37 +81,32 @@ pub type Call = fn(&Attached) -> Ran;
 pub struct MainThreadRequest {
     /// It calls `finish`.
     call: Call,
-    /// Requests that were handed over.
-    requested: AtomicU64,
-    /// Of those, the ones that have run.
-    finished: AtomicU64,
+    is_pending: AtomicBool,
 }
 
 impl MainThreadRequest {
     pub const fn new(call: Call) -> MainThreadRequest {
         MainThreadRequest {
             call,
-            requested: AtomicU64::new(0),
-            finished: AtomicU64::new(0),
+            is_pending: AtomicBool::new(false),
         }
     }
 
     /// False if the process has no Python, if its queue is full, and while a request is pending.
     pub fn ask(&self) -> bool {
-        if self.is_pending() {
+        // First, because the call may finish before this thread goes on.
+        if self.is_pending.swap(true, Relaxed) {
             return false;
         }
-        // First, because the call may finish before this thread goes on.
-        self.requested.fetch_add(1, Relaxed);
         let is_queued = add_pending_call(self.call);
         if !is_queued {
-            self.requested.fetch_sub(1, Relaxed);
+            self.finish();
         }
         is_queued
     }
 
     pub fn is_pending(&self) -> bool {
-        self.finished.load(Relaxed) < self.requested.load(Relaxed)
+        self.is_pending.load(Relaxed)
     }
 
     /// Waits until no request is pending. False after this time, and once the governor, which calls this, is to end.
@@ -125,7 +120,7 @@ impl MainThreadRequest {
 
     /// Called at the end of a request, and in the child of a fork, which has no pending call of its parent.
     pub fn finish(&self) {
-        self.finished.store(self.requested.load(Relaxed), Relaxed);
+        self.is_pending.store(false, Relaxed);
     }
 }
 
@@ -315,18 +310,36 @@ impl Attached {
     /// main one, and outside of a frame. The function and all that it calls by name are not those of the
     /// program; see `originals`.
     pub fn run(&self, function: &Function, argument: usize) -> Ran {
-        // SAFETY: Python's lock is held.
-        unsafe { self.0.run(function, argument) }
+        let python = &self.0;
+        // SAFETY: Python's lock is held, which is all that these functions require.
+        unsafe {
+            // Python's end first runs the pending calls that are left, outside of any frame.
+            if (python.is_finalizing)() != 0
+                || (python.frame)().is_null()
+                || (python.this_interpreter)() != (python.main_interpreter)()
+            {
+                return Ran::NotDone;
+            }
+            let thread = (python.thread)();
+            // A tracer or profiler of the program must not see this code.
+            if let Some(enter) = python.enter_tracing {
+                enter(thread);
+            }
+            let ran = python.call(function, argument);
+            if let Some(leave) = python.leave_tracing {
+                leave(thread);
+            }
+            ran.unwrap_or_else(|| python.failed())
+        }
     }
 
     /// True if the program has imported one of these modules.
     pub fn has_imported(&self, names: &[&CStr]) -> bool {
         // SAFETY: Python's lock is held. Both references are borrowed and not kept.
         let modules = unsafe { (self.0.modules)() };
-        names.iter().any(|name| {
-            // SAFETY: Python's lock is held, and `modules` is a dict. A missing name sets no error.
-            !modules.is_null() && !unsafe { (self.0.item)(modules, name.as_ptr()) }.is_null()
-        })
+        // SAFETY: Python's lock is held, and `modules` is a dict.
+        let is_there = |name: &&CStr| unsafe { self.0.get(modules, name) }.is_some();
+        !modules.is_null() && names.iter().any(is_there)
     }
 }
 
@@ -352,30 +365,36 @@ fn class_in(library: &Reference, variable: &CStr) -> Option<Object> {
     unsafe { variable.as_ref() }.copied()
 }
 
+/// An object that is released when this value is dropped.
+struct Owned<'a>(Object, &'a Api);
+
+impl Drop for Owned<'_> {
+    fn drop(&mut self) {
+        // SAFETY: this value owns one reference, and lives only in functions of `Api`, where Python's lock is held.
+        unsafe { (self.1.release)(self.0) }
+    }
+}
+
 impl Api {
+    fn owned(&self, object: Object) -> Option<Owned<'_>> {
+        (!object.is_null()).then(|| Owned(object, self))
+    }
+
+    /// An item of a dict, borrowed from it.
+    ///
     /// # Safety
-    /// Python's lock is held.
-    unsafe fn run(&self, function: &Function, argument: usize) -> Ran {
-        // SAFETY: Python's lock is held, which is all that these functions require.
-        unsafe {
-            // Python's end first runs the pending calls that are left, outside of any frame.
-            if (self.is_finalizing)() != 0
-                || (self.frame)().is_null()
-                || (self.this_interpreter)() != (self.main_interpreter)()
-            {
-                return Ran::NotDone;
-            }
-            let thread = (self.thread)();
-            // A tracer or profiler of the program must not see this code.
-            if let Some(enter) = self.enter_tracing {
-                enter(thread);
-            }
-            let ran = self.call(function, argument);
-            if let Some(leave) = self.leave_tracing {
-                leave(thread);
-            }
-            ran.unwrap_or_else(|| self.failed())
-        }
+    /// Python's lock is held, and `names` is a dict.
+    unsafe fn get(&self, names: Object, name: &CStr) -> Option<Object> {
+        // SAFETY: as for this function. A missing name sets no error.
+        let item = unsafe { (self.item)(names, name.as_ptr()) };
+        (!item.is_null()).then_some(item)
+    }
+
+    /// # Safety
+    /// Python's lock is held, and `names` is a dict.
+    unsafe fn set(&self, names: Object, name: &CStr, value: Object) -> Option<()> {
+        // SAFETY: as for this function.
+        (unsafe { (self.set_item)(names, name.as_ptr(), value) } == 0).then_some(())
     }
 
     /// `None` if an exception is set, or if the program has replaced a module that the text needs.
@@ -384,35 +403,26 @@ impl Api {
     /// Python's lock is held.
     unsafe fn call(&self, function: &Function, argument: usize) -> Option<Ran> {
         // SAFETY: Python's lock is held. `names` is a dict, and it keeps the functions that are borrowed from
-        // it alive. The number and the result are owned until released.
+        // it alive.
         unsafe {
             let names = self.names()?;
-            let mut called = (self.item)(names, function.name.as_ptr());
-            if called.is_null() {
+            let mut called = self.get(names, function.name);
+            if called.is_none() {
                 self.define(function.text, names)?;
-                called = (self.item)(names, function.name.as_ptr());
+                called = self.get(names, function.name);
             }
-            let contained = (self.item)(names, CONTAINED.as_ptr());
-            if called.is_null() || contained.is_null() {
-                return None;
-            }
-            let number = (self.new_number)(argument);
-            if number.is_null() {
-                return None;
-            }
+            let contained = self.get(names, CONTAINED)?;
+            let number = self.owned((self.new_number)(argument))?;
             let end = ptr::null_mut::<c_void>();
-            let result = (self.call)(contained, called, number, end);
-            (self.release)(number);
-            if result.is_null() {
-                return None;
-            }
-            if (self.is_kind)(result, self.base_exception) != 0 {
+            let result = self.owned((self.call)(contained, called?, number.0, end))?;
+            if (self.is_kind)(result.0, self.base_exception) != 0 {
+                let (kind, traceback) = ((self.type_of)(result.0), (self.traceback_of)(result.0));
                 // It takes these three references.
-                (self.restore)((self.type_of)(result), result, (self.traceback_of)(result));
+                (self.restore)(kind, result.0, traceback);
+                std::mem::forget(result);
                 return Some(Ran::Raised);
             }
-            let is_done = (self.is_true)(result) == 1;
-            (self.release)(result);
+            let is_done = (self.is_true)(result.0) == 1;
             Some(if is_done { Ran::Done } else { Ran::NotDone })
         }
     }
@@ -429,15 +439,13 @@ impl Api {
             if kept.is_null() {
                 return None;
             }
-            let known = (self.item)(kept, KEY.as_ptr());
-            if !known.is_null() {
+            if let Some(known) = self.get(kept, KEY) {
                 return Some(known);
             }
             let names = self.namespace()?;
-            let is_kept = self.define(BASE, names).is_some()
-                && (self.set_item)(kept, KEY.as_ptr(), names) == 0;
-            (self.release)(names);
-            is_kept.then_some(names)
+            self.define(BASE, names.0)?;
+            self.set(kept, KEY, names.0)?;
+            Some(names.0)
         }
     }
 
@@ -447,18 +455,11 @@ impl Api {
     /// # Safety
     /// Python's lock is held, and `names` is a dict.
     unsafe fn define(&self, text: &CStr, names: Object) -> Option<()> {
-        // SAFETY: Python's lock is held. The code and the result are owned until released.
+        // SAFETY: Python's lock is held.
         unsafe {
             let code = (self.compile)(text.as_ptr(), c"<flarena>".as_ptr(), STATEMENTS);
-            if code.is_null() {
-                return None;
-            }
-            let result = (self.evaluate)(code, names, names);
-            (self.release)(code);
-            if result.is_null() {
-                return None;
-            }
-            (self.release)(result);
+            let code = self.owned(code)?;
+            self.owned((self.evaluate)(code.0, names, names))?;
             Some(())
         }
     }

@@ -7,7 +7,7 @@
 //! blocks that they are not in the table.
 
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
-use std::sync::atomic::{fence, AtomicBool, AtomicU64, AtomicU8, AtomicUsize};
+use std::sync::atomic::{fence, AtomicU64, AtomicU8, AtomicUsize};
 
 const BUCKETS: usize = 2048;
 /// Half of all slots can be used before one bucket in ten thousand is full.
@@ -18,7 +18,7 @@ const NO_BLOCK: usize = 0;
 /// A thread is filling the slot. After a fork the slot may stay so in the child, and is lost.
 const TAKEN: usize = 1;
 
-static TABLE: Table<BUCKETS> = Table::new();
+pub static BLOCKS: Table<BUCKETS> = Table::new();
 
 /// A live block that is recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,34 +55,7 @@ impl Origin {
     }
 }
 
-/// Called by the owner of a block that the backend has just allocated.
-pub fn keep(block: Block) {
-    TABLE.keep(block);
-}
-
-/// Called by the owner before the backend frees the block. Returns the record.
-#[inline]
-pub fn forget(start: usize) -> Option<Block> {
-    TABLE.forget(start)
-}
-
-/// False if the block is not in the table. One load.
-#[inline(always)]
-pub fn may_have(start: usize) -> bool {
-    TABLE.filter.may_have(start)
-}
-
-/// Blocks that found no room so far.
-pub fn lost() -> usize {
-    TABLE.lost.load(Relaxed)
-}
-
-/// Blocks that are allocated or freed meanwhile may be missing.
-pub fn live_blocks() -> impl Iterator<Item = Block> {
-    TABLE.blocks()
-}
-
-struct Table<const N: usize> {
+pub struct Table<const N: usize> {
     filter: Filter,
     lost: AtomicUsize,
     buckets: [Bucket; N],
@@ -103,14 +76,7 @@ impl Filter {
         self.cell(start).is_some_and(|cell| cell.load(Relaxed) != 0)
     }
 
-    fn add(&self, start: usize) {
-        self.update(start, u8::checked_add);
-    }
-
-    fn remove(&self, start: usize) {
-        self.update(start, u8::checked_sub);
-    }
-
+    /// `change` adds or subtracts.
     fn update(&self, start: usize, change: fn(u8, u8) -> Option<u8>) {
         if let Some(cell) = self.cell(start) {
             let new = |count| change(count, 1).filter(|_| count != u8::MAX);
@@ -122,27 +88,31 @@ impl Filter {
 #[repr(align(64))]
 struct Bucket {
     starts: [AtomicUsize; SLOTS],
-    bytes: [AtomicUsize; SLOTS],
-    origins: [AtomicU64; SLOTS],
-    are_samples: [AtomicBool; SLOTS],
+    records: [Record; SLOTS],
 }
 
-/// The words of one block.
-struct Slot<'a> {
-    start: &'a AtomicUsize,
-    bytes: &'a AtomicUsize,
-    origin: &'a AtomicU64,
-    is_sample: &'a AtomicBool,
+/// A block without its start.
+struct Record {
+    /// The bytes, doubled; odd for a sample.
+    bytes: AtomicUsize,
+    origin: AtomicU64,
 }
 
-impl Slot<'_> {
+impl Record {
+    fn store(&self, block: &Block) {
+        let is_sample = usize::from(block.is_sample);
+        self.bytes.store(block.bytes << 1 | is_sample, Relaxed);
+        self.origin.store(block.origin.to_word(), Relaxed);
+    }
+
     /// The block, if its words did not change meanwhile.
     fn block(&self, start: usize) -> Block {
+        let bytes = self.bytes.load(Relaxed);
         Block {
             start,
-            bytes: self.bytes.load(Relaxed),
+            bytes: bytes >> 1,
             origin: Origin::from_word(self.origin.load(Relaxed)),
-            is_sample: self.is_sample.load(Relaxed),
+            is_sample: bytes & 1 != 0,
         }
     }
 }
@@ -151,21 +121,17 @@ impl Bucket {
     const fn new() -> Self {
         Bucket {
             starts: [const { AtomicUsize::new(NO_BLOCK) }; SLOTS],
-            bytes: [const { AtomicUsize::new(0) }; SLOTS],
-            origins: [const { AtomicU64::new(0) }; SLOTS],
-            are_samples: [const { AtomicBool::new(false) }; SLOTS],
+            records: [const {
+                Record {
+                    bytes: AtomicUsize::new(0),
+                    origin: AtomicU64::new(0),
+                }
+            }; SLOTS],
         }
     }
 
-    fn slots(&self) -> impl Iterator<Item = Slot<'_>> {
-        let values = self.bytes.iter().zip(&self.origins).zip(&self.are_samples);
-        let slots = self.starts.iter().zip(values);
-        slots.map(|(start, ((bytes, origin), is_sample))| Slot {
-            start,
-            bytes,
-            origin,
-            is_sample,
-        })
+    fn slots(&self) -> impl Iterator<Item = (&AtomicUsize, &Record)> {
+        self.starts.iter().zip(&self.records)
     }
 }
 
@@ -183,31 +149,35 @@ impl<const N: usize> Table<N> {
         self.buckets.get((mixed >> 32) as usize % N)
     }
 
-    fn keep(&self, block: Block) {
+    /// Called by the owner of a block that the backend has just allocated.
+    pub fn keep(&self, block: Block) {
         // A block that was freed by a private name of libc or jemalloc is still in the table.
         self.forget(block.start);
         let slots = self.bucket(block.start).into_iter().flat_map(Bucket::slots);
-        for slot in slots {
-            let claim = slot
-                .start
-                .compare_exchange(NO_BLOCK, TAKEN, Acquire, Relaxed);
+        for (start, record) in slots {
+            let claim = start.compare_exchange(NO_BLOCK, TAKEN, Acquire, Relaxed);
             if claim.is_ok() {
-                self.filter.add(block.start);
+                self.filter.update(block.start, u8::checked_add);
                 // A reader of the words below sees that the slot was taken.
                 fence(Release);
-                slot.bytes.store(block.bytes, Relaxed);
-                slot.origin.store(block.origin.to_word(), Relaxed);
-                slot.is_sample.store(block.is_sample, Relaxed);
-                slot.start.store(block.start, Release);
+                record.store(&block);
+                start.store(block.start, Release);
                 return;
             }
         }
         self.lost.fetch_add(1, Relaxed);
     }
 
+    /// False if the block is not in the table. One load.
+    #[inline(always)]
+    pub fn may_have(&self, start: usize) -> bool {
+        self.filter.may_have(start)
+    }
+
+    /// Called by the owner before the backend frees the block. Returns the record.
     #[inline]
-    fn forget(&self, start: usize) -> Option<Block> {
-        if !self.filter.may_have(start) {
+    pub fn forget(&self, start: usize) -> Option<Block> {
+        if !self.may_have(start) {
             return None;
         }
         self.take_out(start)
@@ -216,27 +186,31 @@ impl<const N: usize> Table<N> {
     #[cold]
     fn take_out(&self, wanted: usize) -> Option<Block> {
         let mut slots = self.bucket(wanted).into_iter().flat_map(Bucket::slots);
-        let slot = slots.find(|slot| slot.start.load(Acquire) == wanted)?;
-        let block = slot.block(wanted);
-        let claim = slot
-            .start
-            .compare_exchange(wanted, NO_BLOCK, AcqRel, Relaxed);
-        claim.ok().map(|_| {
-            self.filter.remove(wanted);
-            block
-        })
+        let (start, record) = slots.find(|(start, _)| start.load(Acquire) == wanted)?;
+        let block = record.block(wanted);
+        start
+            .compare_exchange(wanted, NO_BLOCK, AcqRel, Relaxed)
+            .ok()?;
+        self.filter.update(wanted, u8::checked_sub);
+        Some(block)
     }
 
-    fn blocks(&self) -> impl Iterator<Item = Block> + '_ {
+    /// Blocks that found no room so far.
+    pub fn lost(&self) -> usize {
+        self.lost.load(Relaxed)
+    }
+
+    /// Blocks that are allocated or freed meanwhile may be missing.
+    pub fn live(&self) -> impl Iterator<Item = Block> + '_ {
         let slots = self.buckets.iter().flat_map(Bucket::slots);
-        slots.filter_map(|slot| {
-            let start = slot.start.load(Acquire);
+        slots.filter_map(|(slot, record)| {
+            let start = slot.load(Acquire);
             if start <= TAKEN {
                 return None;
             }
-            let block = slot.block(start);
+            let block = record.block(start);
             fence(Acquire);
-            (slot.start.load(Acquire) == start).then_some(block)
+            (slot.load(Acquire) == start).then_some(block)
         })
     }
 }
@@ -279,12 +253,12 @@ mod tests {
     #[test]
     fn full_cell_of_the_filter_never_denies_a_block() {
         let filter = Filter([const { AtomicU8::new(0) }; CELLS]);
-        (0..300).for_each(|_| filter.add(0x1000));
-        (0..300).for_each(|_| filter.remove(0x1000));
+        (0..300).for_each(|_| filter.update(0x1000, u8::checked_add));
+        (0..300).for_each(|_| filter.update(0x1000, u8::checked_sub));
         assert!(filter.may_have(0x1000));
         assert!(!filter.may_have(0x1010));
-        filter.add(0x1010);
-        filter.remove(0x1010);
+        filter.update(0x1010, u8::checked_add);
+        filter.update(0x1010, u8::checked_sub);
         assert!(!filter.may_have(0x1010));
     }
 
@@ -294,12 +268,12 @@ mod tests {
         assert_eq!(table.forget(0x1000), None);
         table.keep(block(0x1000));
         table.keep(block(0x2010));
-        let mut starts: Vec<_> = table.blocks().map(|one| one.start).collect();
+        let mut starts: Vec<_> = table.live().map(|one| one.start).collect();
         starts.sort_unstable();
         assert_eq!(starts, [0x1000, 0x2010]);
         assert_eq!(table.forget(0x1000), Some(block(0x1000)));
         assert_eq!(table.forget(0x1000), None);
-        assert_eq!(table.blocks().collect::<Vec<_>>(), [block(0x2010)]);
+        assert_eq!(table.live().collect::<Vec<_>>(), [block(0x2010)]);
     }
 
     #[test]
@@ -321,7 +295,7 @@ mod tests {
             ..block(0x1000)
         };
         table.keep(again);
-        assert_eq!(table.blocks().collect::<Vec<_>>(), [again]);
+        assert_eq!(table.live().collect::<Vec<_>>(), [again]);
         assert_eq!(counted(&table), 1);
     }
 
@@ -330,8 +304,8 @@ mod tests {
         let table = Table::<1>::new();
         let starts = (1..=SLOTS + 1).map(|number| number << 12);
         starts.clone().for_each(|start| table.keep(block(start)));
-        assert_eq!(table.blocks().count(), SLOTS);
-        assert_eq!(table.lost.load(Relaxed), 1);
+        assert_eq!(table.live().count(), SLOTS);
+        assert_eq!(table.lost(), 1);
         assert_eq!(table.forget((SLOTS + 1) << 12), None);
         assert!(table.forget(1 << 12).is_some());
         table.keep(block((SLOTS + 1) << 12));
@@ -354,7 +328,7 @@ mod tests {
             });
             for _ in 0..rounds {
                 table
-                    .blocks()
+                    .live()
                     .for_each(|one| assert_eq!(one, block(one.start)));
             }
         });
@@ -376,6 +350,6 @@ mod tests {
             }
         });
         assert_eq!(counted(&table), 0);
-        assert_eq!(table.blocks().count(), 0);
+        assert_eq!(table.live().count(), 0);
     }
 }

@@ -2,6 +2,7 @@
 //! called inside malloc.
 
 use std::ffi::c_void;
+use std::fmt::Write;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use super::layout::{self, Layout, DEBUG_WORDS};
@@ -96,16 +97,7 @@ pub fn check_frames() -> String {
     let memory = Checked::new();
     python.walk(&memory, |raw| {
         let (file, function, line) = table::decode(&memory, &python.interpreter, &raw);
-        for part in [
-            file.as_bytes(),
-            b"\t",
-            line.to_string().as_bytes(),
-            b"\t",
-            function.as_bytes(),
-            b"\n",
-        ] {
-            text.push_str(&String::from_utf8_lossy(part));
-        }
+        let _ = writeln!(text, "{}\t{line}\t{}", file.as_str(), function.as_str());
     });
     text
 }

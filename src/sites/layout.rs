@@ -129,10 +129,13 @@ const fn minor(number: u32) -> u32 {
 
 /// The layout of a version that does not publish its own.
 pub fn known(version: u32) -> Option<Layout> {
-    [(9, V3_9), (10, V3_10), (11, V3_11), (12, V3_12)]
-        .into_iter()
-        .find(|(number, _)| minor(*number) == version)
-        .map(|(_, layout)| layout)
+    of_version(version, [(9, V3_9), (10, V3_10), (11, V3_11), (12, V3_12)])
+}
+
+fn of_version<T, const N: usize>(version: u32, table: [(u32, T); N]) -> Option<T> {
+    let mut rows = table.into_iter();
+    let (_, row) = rows.find(|(number, _)| minor(*number) == version)?;
+    Some(row)
 }
 
 /// Words of `_Py_DebugOffsets` that are read.
@@ -148,7 +151,7 @@ struct Groups {
     unicode: usize,
 }
 
-const GROUPS_3_13: Groups = Groups {
+const V3_13: Groups = Groups {
     thread: 19,
     frame: 28,
     code: 34,
@@ -156,7 +159,7 @@ const GROUPS_3_13: Groups = Groups {
     unicode: 67,
 };
 
-const GROUPS_3_14: Groups = Groups {
+const V3_14: Groups = Groups {
     thread: 22,
     frame: 31,
     code: 39,
@@ -173,46 +176,34 @@ pub fn from_debug_offsets(
     version: u32,
     words: &[u64; DEBUG_WORDS],
 ) -> Result<Layout, &'static str> {
-    let groups = match version {
-        v if v == minor(13) => GROUPS_3_13,
-        v if v == minor(14) => GROUPS_3_14,
-        _ => return Err(UNKNOWN),
-    };
-    let word = |at: usize| words.get(at).map_or(0, |word| *word as usize);
+    let at = of_version(version, [(13, V3_13), (14, V3_14)]).ok_or(UNKNOWN)?;
+    let word = |index: usize| words.get(index).map_or(0, |word| *word as usize);
     if words[0] != COOKIE || words[1] >> 16 != u64::from(version) {
         return Err(UNKNOWN);
     }
     if words[2] != 0 {
         return Err(FREE_THREADED);
     }
-    let Groups {
-        thread,
-        frame,
-        code,
-        bytes,
-        unicode,
-    } = groups;
-    let text_ascii = word(unicode + 3);
     Ok(Layout {
         chain: Chain::Direct,
-        first_frame: word(thread + 4),
-        previous: word(frame + 1),
-        code: word(frame + 2),
+        first_frame: word(at.thread + 4),
+        previous: word(at.frame + 1),
+        code: word(at.frame + 2),
         owner: None,
         position: Position::Pointer {
-            frame: word(frame + 3),
-            code: word(code + 9),
+            frame: word(at.frame + 3),
+            code: word(at.code + 9),
         },
-        code_file: word(code + 1),
-        code_name: word(code + 3),
-        code_lines: word(code + 4),
-        code_first_line: word(code + 5),
+        code_file: word(at.code + 1),
+        code_name: word(at.code + 3),
+        code_lines: word(at.code + 4),
+        code_first_line: word(at.code + 5),
         lines: Lines::Locations,
-        text_state: word(unicode + 1),
-        text_len: word(unicode + 2),
-        text_ascii,
+        text_state: word(at.unicode + 1),
+        text_len: word(at.unicode + 2),
+        text_ascii: word(at.unicode + 3),
         text_compact_more: 16,
-        bytes_start: word(bytes + 2),
+        bytes_start: word(at.bytes + 2),
     })
 }
 

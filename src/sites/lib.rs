@@ -30,6 +30,7 @@ pub use table::{site, Site, SITES};
 
 use flarena_recycler as recycler;
 use flarena_sys::{attention, seccomp};
+use heap::BLOCKS;
 use memory::Direct;
 use table::Stack;
 
@@ -155,7 +156,7 @@ pub fn note_sample(block: *const u8, bytes: usize, caller: usize) {
 }
 
 fn keep_heap_block(block: *const u8, bytes: usize, origin: Origin, is_sample: bool) {
-    heap::keep(Block {
+    BLOCKS.keep(Block {
         start: block as usize,
         bytes,
         origin,
@@ -170,7 +171,7 @@ pub struct Forgotten(Block);
 impl Forgotten {
     /// Called if the backend neither freed nor resized the block.
     pub fn put_back(self) {
-        heap::keep(self.0);
+        BLOCKS.keep(self.0);
     }
 }
 
@@ -178,18 +179,18 @@ impl Forgotten {
 /// can get the address. Also called after sites were turned off, because records may remain.
 #[inline]
 pub fn forget_heap_block(block: *const u8) -> Option<Forgotten> {
-    heap::forget(block as usize).map(Forgotten)
+    BLOCKS.forget(block as usize).map(Forgotten)
 }
 
 /// False for most blocks that have no record.
 #[inline(always)]
 pub fn may_have_record(block: *const u8) -> bool {
-    heap::may_have(block as usize)
+    BLOCKS.may_have(block as usize)
 }
 
 /// Records that found no room in the table so far.
 pub fn lost_records() -> usize {
-    heap::lost()
+    BLOCKS.lost()
 }
 
 /// All live large blocks, of recycler and backend, and the sampled ones. For reports: allocates.
@@ -200,7 +201,7 @@ pub fn live_blocks() -> Vec<Block> {
         origin: Origin::from_word(one.origin),
         is_sample: false,
     });
-    recycled.chain(heap::live_blocks()).collect()
+    recycled.chain(BLOCKS.live()).collect()
 }
 
 /// The site of this thread's Python stack; `None` if frames are not read.
@@ -210,12 +211,10 @@ pub fn of_thread() -> Option<u32> {
 }
 
 fn origin_of(caller: usize, room: usize) -> Origin {
-    let site = match read_stack(room) {
-        None => native_site(caller, room),
-        Some(site) => site,
-    };
-    let round = round();
-    Origin { site, round }
+    Origin {
+        site: read_stack(room).unwrap_or_else(|| native_site(caller, room)),
+        round: round(),
+    }
 }
 
 /// The site of this thread's Python stack, among the first `room`; 0 if these are taken, `None` without a
@@ -228,7 +227,7 @@ fn read_stack(room: usize) -> Option<u32> {
     {
         // SAFETY: the self-check has verified the layout, and the frames are of this thread.
         let memory = unsafe { Direct::new() };
-        let mut stack = Stack::EMPTY;
+        let mut stack = Stack::default();
         python.walk(&memory, |frame| stack.push(frame));
         if !stack.frames().is_empty() {
             site = Some(table::of_stack(&memory, &python.interpreter, &stack, room));

@@ -18,30 +18,30 @@ pub fn line_of(form: Lines, byte: impl Fn(usize) -> Option<u8>, first: i32, inde
 
 /// Pairs of increments: of the position in the code, and of the line.
 fn lnotab(byte: impl Fn(usize) -> Option<u8>, first: i32, index: i32) -> i32 {
-    let (mut line, mut at) = (first, 0i32);
-    for pair in (0..).step_by(2) {
-        let (Some(length), Some(delta)) = (byte(pair), byte(pair + 1)) else {
-            break;
-        };
-        at += i32::from(length);
+    let (mut line, mut at) = (first, 0);
+    for (length, delta) in pairs(byte) {
+        at += length;
         if at > index {
             break;
         }
-        line = line.wrapping_add(i32::from(delta as i8));
+        line = line.wrapping_add(delta);
     }
     line
 }
 
+/// An unsigned and a signed byte each.
+fn pairs(byte: impl Fn(usize) -> Option<u8>) -> impl Iterator<Item = (i32, i32)> {
+    let pair = move |at| Some((byte(at)?.into(), (byte(at + 1)? as i8).into()));
+    (0..).step_by(2).map_while(pair)
+}
+
 /// Pairs: a number of code bytes, and the increment to their line. -128: they have no line.
 fn ranges(byte: impl Fn(usize) -> Option<u8>, first: i32, index: i32) -> i32 {
-    let (mut line, mut end) = (first, 0i32);
-    for pair in (0..).step_by(2) {
-        let (Some(length), Some(delta)) = (byte(pair), byte(pair + 1)) else {
-            break;
-        };
-        end += i32::from(length);
-        if delta as i8 != -128 {
-            line = line.wrapping_add(i32::from(delta as i8));
+    let (mut line, mut end) = (first, 0);
+    for (length, delta) in pairs(byte) {
+        end += length;
+        if delta != -128 {
+            line = line.wrapping_add(delta);
         }
         if index.wrapping_mul(2) < end {
             break;

@@ -52,24 +52,14 @@ const BLOCKS: usize = 16;
 /// Reads through the kernel, which returns an error for a wrong address. It keeps the blocks that it read last, because
 /// one system call for each byte of a name takes 40 ms at the start of Python. So a value serves for one stack only.
 pub struct Checked {
-    blocks: RefCell<[Block; BLOCKS]>,
-}
-
-#[derive(Clone, Copy)]
-struct Block {
-    /// The address divided by [`BLOCK_BYTES`]; 0: none was read.
-    number: usize,
-    bytes: [u8; BLOCK_BYTES],
+    /// The number of each, which is its address divided by [`BLOCK_BYTES`], and its bytes. 0: none was read.
+    blocks: RefCell<[(usize, [u8; BLOCK_BYTES]); BLOCKS]>,
 }
 
 impl Checked {
     pub fn new() -> Checked {
-        let none = Block {
-            number: 0,
-            bytes: [0; BLOCK_BYTES],
-        };
         Checked {
-            blocks: RefCell::new([none; BLOCKS]),
+            blocks: RefCell::new([(0, [0; BLOCK_BYTES]); BLOCKS]),
         }
     }
 }
@@ -84,13 +74,13 @@ impl Memory for Checked {
             if number == 0 {
                 return None;
             }
-            let block = blocks.get_mut(number % BLOCKS)?;
-            if block.number != number {
-                block.number = 0;
-                block.bytes = read_by_kernel(number * BLOCK_BYTES)?;
-                block.number = number;
+            let (known, content) = blocks.get_mut(number % BLOCKS)?;
+            if *known != number {
+                *known = 0;
+                *content = read_by_kernel(number * BLOCK_BYTES)?;
+                *known = number;
             }
-            *byte = *block.bytes.get(at % BLOCK_BYTES)?;
+            *byte = *content.get(at % BLOCK_BYTES)?;
         }
         Some(bytes)
     }

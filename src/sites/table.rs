@@ -1,66 +1,38 @@
 //! The table of sites: stacks that allocated recorded blocks, numbered from 1, with their frames. The
 //! thread that first has a stack creates its entry. Entries never change.
 
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU8, AtomicUsize, Ordering};
-
-use super::intern::{self, Numbers};
+use super::intern::{Interned, ANY};
 use super::layout::LENGTH;
 use super::lines::line_of;
 use super::memory::Memory;
 use super::texts::{self, Utf8};
-use super::walk::{mix, Interpreter, RawFrame, DEPTH};
+use super::walk::{mix, mix_bytes, Interpreter, RawFrame, DEPTH};
 
-const SITE_SLOTS: usize = 8192;
-const FRAME_SLOTS: usize = 16384;
 /// The number of sites that fit.
-pub const SITES: usize = SITE_SLOTS / 2;
+pub const SITES: usize = 4096;
+const FRAMES: usize = 8192;
 
-static SITE_NUMBERS: Numbers<SITE_SLOTS> = Numbers::new();
-static FRAME_NUMBERS: Numbers<FRAME_SLOTS> = Numbers::new();
-static SITE_ENTRIES: [SiteEntry; SITES + 1] = [const { SiteEntry::new() }; SITES + 1];
-static FRAME_ENTRIES: [FrameEntry; FRAME_SLOTS / 2 + 1] =
-    [const { FrameEntry::new() }; FRAME_SLOTS / 2 + 1];
+static ENTRIES: Interned<Entry, SITES> = Interned::new();
+static FRAME_ENTRIES: Interned<FrameEntry, FRAMES> = Interned::new();
 
-/// Python frames; for a thread without any, its name and the code that called malloc.
-struct SiteEntry {
-    frames: [AtomicU32; DEPTH],
-    depth: AtomicU8,
-    thread: AtomicU32,
-    caller: AtomicUsize,
-    ready: AtomicBool,
+#[derive(Clone, Copy)]
+enum Entry {
+    /// The numbers of the frames, of which the first `depth` count.
+    Python { frames: [u32; DEPTH], depth: usize },
+    /// A thread without Python frames: the number of its name, and the code that called malloc.
+    Thread { name: u32, caller: usize },
 }
 
-impl SiteEntry {
-    const fn new() -> Self {
-        SiteEntry {
-            frames: [const { AtomicU32::new(0) }; DEPTH],
-            depth: AtomicU8::new(0),
-            thread: AtomicU32::new(0),
-            caller: AtomicUsize::new(0),
-            ready: AtomicBool::new(false),
-        }
-    }
-}
-
+/// The numbers of two texts, and a line.
+#[derive(Clone, Copy, Default)]
 struct FrameEntry {
-    file: AtomicU32,
-    function: AtomicU32,
-    line: AtomicI32,
-    ready: AtomicBool,
-}
-
-impl FrameEntry {
-    const fn new() -> Self {
-        FrameEntry {
-            file: AtomicU32::new(0),
-            function: AtomicU32::new(0),
-            line: AtomicI32::new(0),
-            ready: AtomicBool::new(false),
-        }
-    }
+    file: u32,
+    function: u32,
+    line: i32,
 }
 
 /// The innermost frames of one thread.
+#[derive(Default)]
 pub struct Stack {
     frames: [RawFrame; DEPTH],
     depth: usize,
@@ -68,16 +40,6 @@ pub struct Stack {
 }
 
 impl Stack {
-    pub const EMPTY: Stack = Stack {
-        frames: [RawFrame {
-            code: 0,
-            index: 0,
-            check: 0,
-        }; DEPTH],
-        depth: 0,
-        hash: 1,
-    };
-
     #[inline(always)]
     pub fn push(&mut self, frame: RawFrame) {
         if let Some(place) = self.frames.get_mut(self.depth) {
@@ -95,35 +57,26 @@ impl Stack {
 /// The site of a stack of this thread, among the first `room`; 0 if these are taken.
 #[inline]
 pub fn of_stack(memory: &impl Memory, python: &Interpreter, stack: &Stack, room: usize) -> u32 {
-    SITE_NUMBERS.number(room, stack.hash, |number| {
-        store_stack(memory, python, stack, number)
-    })
+    ENTRIES.number(room, stack.hash, || Some(entry_of(memory, python, stack)))
 }
 
 #[cold]
-fn store_stack(memory: &impl Memory, python: &Interpreter, stack: &Stack, number: u32) {
-    let Some(entry) = SITE_ENTRIES.get(number as usize) else {
-        return;
-    };
-    for (place, raw) in entry.frames.iter().zip(stack.frames()) {
-        place.store(frame_number(memory, python, raw), Ordering::Relaxed);
+fn entry_of(memory: &impl Memory, python: &Interpreter, stack: &Stack) -> Entry {
+    let mut frames = [0; DEPTH];
+    for (number, raw) in frames.iter_mut().zip(stack.frames()) {
+        *number = FRAME_ENTRIES.number(ANY, raw.hash(), || {
+            let (file, function, line) = decode(memory, python, raw);
+            let [file, function] =
+                [file, function].map(|text| texts::number_of(text.as_str().as_bytes()));
+            Some(FrameEntry {
+                file,
+                function,
+                line,
+            })
+        });
     }
-    entry.depth.store(stack.depth as u8, Ordering::Relaxed);
-    entry.ready.store(true, Ordering::Release);
-}
-
-fn frame_number(memory: &impl Memory, python: &Interpreter, raw: &RawFrame) -> u32 {
-    FRAME_NUMBERS.number(intern::ANY, raw.hash(), |number| {
-        let Some(entry) = FRAME_ENTRIES.get(number as usize) else {
-            return;
-        };
-        let (file, function, line) = decode(memory, python, raw);
-        let keep = |text: Utf8| texts::number_of(text.as_bytes());
-        entry.file.store(keep(file), Ordering::Relaxed);
-        entry.function.store(keep(function), Ordering::Relaxed);
-        entry.line.store(line, Ordering::Relaxed);
-        entry.ready.store(true, Ordering::Release);
-    })
+    let depth = stack.depth;
+    Entry::Python { frames, depth }
 }
 
 /// File, function and line of a frame. Its code must not be freed meanwhile.
@@ -142,17 +95,10 @@ pub fn decode(memory: &impl Memory, python: &Interpreter, raw: &RawFrame) -> (Ut
 
 /// The site of a thread without Python frames, by its name and malloc's caller (0: unknown).
 pub fn of_thread(name: &[u8], caller: usize, room: usize) -> u32 {
-    let seed = mix(2, caller as u64);
-    let hash = name
-        .iter()
-        .fold(seed, |hash, byte| mix(hash, u64::from(*byte)));
-    SITE_NUMBERS.number(room, hash, |number| {
-        if let Some(entry) = SITE_ENTRIES.get(number as usize) {
-            let thread = texts::number_of(name);
-            entry.thread.store(thread, Ordering::Relaxed);
-            entry.caller.store(caller, Ordering::Relaxed);
-            entry.ready.store(true, Ordering::Release);
-        }
+    let hash = mix_bytes(mix(2, caller as u64), name);
+    ENTRIES.number(room, hash, || {
+        let name = texts::number_of(name);
+        Some(Entry::Thread { name, caller })
     })
 }
 
@@ -176,34 +122,22 @@ pub enum Site {
 
 /// For reports: allocates. `None`: there is no such site, or a thread is creating its entry.
 pub fn site(number: u32) -> Option<Site> {
-    let entry = SITE_ENTRIES.get(number as usize)?;
-    if !entry.ready.load(Ordering::Acquire) {
-        return None;
-    }
-    let depth = usize::from(entry.depth.load(Ordering::Relaxed));
-    if depth == 0 {
-        return Some(Site::Thread {
-            name: texts::text(entry.thread.load(Ordering::Relaxed)),
-            caller: entry.caller.load(Ordering::Relaxed),
-        });
-    }
-    let frames = entry.frames.iter().take(depth);
-    let frames = frames.map(|number| frame(number.load(Ordering::Relaxed)));
-    Some(Site::Python(frames.collect()))
+    Some(match ENTRIES.get(number)? {
+        Entry::Python { frames, depth } => {
+            Site::Python(frames.into_iter().take(depth).map(frame).collect())
+        }
+        Entry::Thread { name, caller } => Site::Thread {
+            name: texts::text(name),
+            caller,
+        },
+    })
 }
 
 fn frame(number: u32) -> Frame {
-    let entry = FRAME_ENTRIES.get(number as usize);
-    match entry.filter(|entry| entry.ready.load(Ordering::Acquire)) {
-        Some(entry) => Frame {
-            file: texts::text(entry.file.load(Ordering::Relaxed)),
-            line: entry.line.load(Ordering::Relaxed),
-            function: texts::text(entry.function.load(Ordering::Relaxed)),
-        },
-        None => Frame {
-            file: "?",
-            line: 0,
-            function: "?",
-        },
+    let entry = FRAME_ENTRIES.get(number).unwrap_or_default();
+    Frame {
+        file: texts::text(entry.file),
+        line: entry.line,
+        function: texts::text(entry.function),
     }
 }

@@ -1,85 +1,52 @@
 //! Names of files and functions as UTF-8. Each is stored once, in a static arena, and never freed.
 
 use std::cell::UnsafeCell;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::intern::{self, Numbers};
+use super::intern::{Interned, ANY};
 use super::layout::Layout;
 use super::memory::Memory;
-use super::walk::mix;
+use super::walk::mix_bytes;
 
 const ROOM: usize = 1 << 20;
-const SLOTS: usize = 8192;
 /// Bytes of a name that are kept: the last ones, because the end of a path says more.
 const LONGEST: usize = 300;
 
 struct Arena(UnsafeCell<[u8; ROOM]>);
 
-// SAFETY: one thread writes a range: the one that advanced `USED` over it. `ready` then publishes
-// the range, and no thread writes it again.
+// SAFETY: one thread writes a range, the one that advanced `USED` over it, before it shares the range.
 unsafe impl Sync for Arena {}
 
 static ARENA: Arena = Arena(UnsafeCell::new([0; ROOM]));
 static USED: AtomicUsize = AtomicUsize::new(0);
-static NUMBERS: Numbers<SLOTS> = Numbers::new();
-static TEXTS: [Text; SLOTS / 2 + 1] = [const { Text::new() }; SLOTS / 2 + 1];
-
-struct Text {
-    start: AtomicU32,
-    len: AtomicU32,
-    ready: AtomicBool,
-}
-
-impl Text {
-    const fn new() -> Self {
-        Text {
-            start: AtomicU32::new(0),
-            len: AtomicU32::new(0),
-            ready: AtomicBool::new(false),
-        }
-    }
-}
+static TEXTS: Interned<&'static [u8], 4096> = Interned::new();
 
 /// The number of a text; 0 if the table is full.
 pub fn number_of(text: &[u8]) -> u32 {
-    let hash = text
-        .iter()
-        .fold(1, |hash, byte| mix(hash, u64::from(*byte)));
-    NUMBERS.number(intern::ANY, hash, |number| keep(number, text))
+    TEXTS.number(ANY, mix_bytes(1, text), || keep(text))
 }
 
-fn keep(number: u32, text: &[u8]) {
-    let Some(entry) = TEXTS.get(number as usize) else {
-        return;
-    };
+/// A copy in the arena. `None` if it is full.
+fn keep(text: &[u8]) -> Option<&'static [u8]> {
     if USED.load(Ordering::Relaxed) + text.len() > ROOM {
-        return;
+        return None;
     }
     let start = USED.fetch_add(text.len(), Ordering::Relaxed);
     if start + text.len() > ROOM {
-        return;
+        return None;
     }
-    // SAFETY: the range is inside the arena, and the addition reserved it for this thread.
+    // SAFETY: the range is inside the arena. The addition reserved it for this thread, which writes it once.
     unsafe {
-        let to = ARENA.0.get().cast::<u8>().add(start);
-        std::ptr::copy_nonoverlapping(text.as_ptr(), to, text.len());
+        let copy = ARENA.0.get().cast::<u8>().add(start);
+        std::ptr::copy_nonoverlapping(text.as_ptr(), copy, text.len());
+        Some(std::slice::from_raw_parts(copy, text.len()))
     }
-    entry.start.store(start as u32, Ordering::Relaxed);
-    entry.len.store(text.len() as u32, Ordering::Relaxed);
-    entry.ready.store(true, Ordering::Release);
 }
 
 /// "?" if there was no room for the text, or while another thread writes it.
 pub fn text(number: u32) -> &'static str {
-    let entry = TEXTS.get(number as usize);
-    let Some(entry) = entry.filter(|entry| entry.ready.load(Ordering::Acquire)) else {
-        return "?";
-    };
-    let start = entry.start.load(Ordering::Relaxed) as usize;
-    let len = entry.len.load(Ordering::Relaxed) as usize;
-    // SAFETY: `ready` is set, so the range is written and never changes.
-    let bytes = unsafe { std::slice::from_raw_parts(ARENA.0.get().cast::<u8>().add(start), len) };
-    std::str::from_utf8(bytes).unwrap_or("?")
+    let text = TEXTS.get(number).unwrap_or(b"?");
+    std::str::from_utf8(text).unwrap_or("?")
 }
 
 /// A Python string as UTF-8; of a long one, the end. Control characters become `?`.
@@ -89,8 +56,9 @@ pub struct Utf8 {
 }
 
 impl Utf8 {
-    pub fn as_bytes(&self) -> &[u8] {
-        self.bytes.get(..self.len).unwrap_or_default()
+    pub fn as_str(&self) -> &str {
+        let bytes = self.bytes.get(..self.len).unwrap_or_default();
+        std::str::from_utf8(bytes).unwrap_or_default()
     }
 
     pub fn of(memory: &impl Memory, layout: &Layout, object: usize) -> Utf8 {
@@ -165,7 +133,7 @@ mod tests {
     fn read(object: &[u8]) -> String {
         let layout = layout::known(0x030c).unwrap();
         let text = Utf8::of(&Checked::new(), &layout, object.as_ptr() as usize);
-        String::from_utf8(text.as_bytes().to_vec()).unwrap()
+        text.as_str().to_owned()
     }
 
     #[test]

@@ -32,6 +32,13 @@ pub fn mix(hash: u64, value: u64) -> u64 {
     mixed ^ (mixed >> 29)
 }
 
+/// A hash of bytes.
+pub fn mix_bytes(seed: u64, bytes: &[u8]) -> u64 {
+    bytes
+        .iter()
+        .fold(seed, |hash, byte| mix(hash, u64::from(*byte)))
+}
+
 /// The facts about an interpreter that the walk needs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Interpreter {

@@ -32,6 +32,8 @@ assert stats["allocator"] == os.environ["MODE"], stats["allocator"]
 assert stats["owner"] is True
 assert stats["rss_bytes"] > 1 << 20 and stats["hwm_bytes"] >= stats["rss_bytes"], stats
 assert all(isinstance(value, (int, float, str)) for value in stats["backend"].values()), stats["backend"]
+fallbacks = stats["recycler"]["fallbacks"]
+assert fallbacks["patched_ended"] == fallbacks["multi_vma_unmapped"], fallbacks  # the former name
 '
 }
 

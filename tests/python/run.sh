@@ -236,7 +236,7 @@ contains_no_token() { # MODE
 }
 
 lint() { # with tools in a separate environment
-    local venv=$ROOT/build/venv-lint code=("$PACKAGE" "$ROOT"/{tests,scripts,docker,bench,fuzz})
+    local venv=$ROOT/build/venv-lint code=("$PACKAGE" "$ROOT"/{src/shim,tests,scripts,docker,bench,fuzz})
     [ -x "$venv/bin/mypy" ] && [ -x "$venv/bin/ruff" ] && [ -x "$venv/bin/pylint" ] || {
         python3 -m venv "$venv" &&
             "$venv/bin/pip" install --quiet --disable-pip-version-check mypy==2.4.1 ruff==0.17.5 pylint==4.1.4

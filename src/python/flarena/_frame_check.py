@@ -1,12 +1,12 @@
-"""The check before the library reads Python's frames, and the start of allocation sites in a running process.
+"""The check before the library reads Python's frames.
 
 The library reads frames out of the interpreter's memory, whose layout differs between versions of CPython.
 So the check compares six shapes of stacks: the library's result, read by a system call that survives a
 wrong address, against `sys._getframe`.
 
-The library also runs this file as text, after `_safety.py`, between two instructions of the main thread
-(src/shim/governor/sites.rs). Then the program may hold any of its locks, and another thread the loader's. So this
-code waits for no thread, looks up no symbol, and imports nothing but modules in C that the library knows.
+The library also runs this file as text, before src/shim/governor/start_late.py, between two instructions of the main
+thread. Then the program may hold any of its locks, and another thread the loader's. So this code waits for no thread,
+looks up no symbol, and imports nothing but modules in C that the library knows.
 """
 
 import sys
@@ -148,45 +148,3 @@ def _thread(comparison: Comparison) -> None:
 
     threads.start_new_thread(body, ())
     done.acquire()
-
-
-# The start in a running process
-
-
-def start_late(address: int) -> None:
-    """Check the frames, then let the library read them. Only for the library, which runs this file as text.
-
-    `address` is that of its function flarena_sites. The program has imported ctypes and threading. Raises only
-    exceptions of the program.
-    """
-    ctypes: Any = sys.modules["ctypes"]
-
-    class Ask(ctypes._CFuncPtr):  # type: ignore[misc]  # ctypes.CFUNCTYPE uses the program's builtins
-        _flags_ = ctypes._FUNCFLAG_CDECL
-        _restype_ = ctypes.c_int
-        _argtypes_ = (ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t)
-
-    ask = Ask(address)
-    try:
-        reason = _obstacle_to_late_start()
-        if reason is None:
-            reason = disagreement(Comparison(ask, (ctypes.c_char * FRAMES_BYTES)()), with_thread=False)
-    except BaseException as error:
-        reason = f"the check of its frames failed ({type(error).__name__})"
-        if belongs_to_program(error):  # type: ignore[name-defined]  # noqa: F821  # of _safety.py
-            ask(b"refuse " + reason.encode(), None, 0)
-            raise
-    if reason:
-        ask(b"refuse " + reason.encode("utf-8", "replace"), None, 0)
-        return
-    import atexit
-
-    # The interpreter frees the states of its threads when it ends.
-    atexit.register(ask, b"stop", None, 0)
-    ask(b"start", None, 0)
-
-
-def _obstacle_to_late_start() -> "str | None":
-    if _is_ending() or _is_in_signal_handler():  # type: ignore[name-defined]  # noqa: F821  # of _safety.py
-        return "its main thread ends, or runs a signal handler: try again"
-    return obstacle_to_reading_frames()

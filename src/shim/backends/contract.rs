@@ -40,18 +40,20 @@ impl<F: Copy> Target<F> {
     }
 
     pub fn set(&self, function: F) {
-        // SAFETY: F is a function pointer, which has the size of a data pointer (asserted in get()).
-        let target = unsafe { std::mem::transmute_copy(&function) };
-        self.0.store(target, Ordering::Relaxed);
+        self.0.store(Self::address(function), Ordering::Relaxed);
     }
 
     /// Sets the target unless it has changed from `old`.
     pub fn replace(&self, old: F, new: F) {
-        // SAFETY: F is a function pointer, which has the size of a data pointer (asserted in get()).
-        let [old, new] = [old, new].map(|target| unsafe { std::mem::transmute_copy(&target) });
+        let [old, new] = [old, new].map(Self::address);
         let _ = self
             .0
             .compare_exchange(old, new, Ordering::Relaxed, Ordering::Relaxed);
+    }
+
+    fn address(function: F) -> *mut () {
+        // SAFETY: F is a function pointer, which has the size of a data pointer (asserted in get()).
+        unsafe { std::mem::transmute_copy(&function) }
     }
 
     /// # Safety
@@ -78,11 +80,11 @@ pub trait Backend {
     /// The targets of the fast path.
     fn entries() -> Entries;
 
-    unsafe fn malloc(size: usize) -> *mut c_void;
-    unsafe fn calloc(count: usize, size: usize) -> *mut c_void;
+    unsafe extern "C" fn malloc(size: usize) -> *mut c_void;
+    unsafe extern "C" fn calloc(count: usize, size: usize) -> *mut c_void;
     /// The pointer is not null and the size is not zero.
-    unsafe fn realloc(ptr: *mut c_void, size: usize) -> *mut c_void;
-    unsafe fn free(ptr: *mut c_void);
+    unsafe extern "C" fn realloc(ptr: *mut c_void, size: usize) -> *mut c_void;
+    unsafe extern "C" fn free(ptr: *mut c_void);
     /// `align` is a power of two.
     unsafe fn memalign(align: usize, size: usize) -> *mut c_void;
     unsafe fn usable_size(ptr: *mut c_void) -> usize;

@@ -67,25 +67,25 @@ impl Backend for Glibc {
     }
 
     #[inline(always)]
-    unsafe fn malloc(size: usize) -> *mut c_void {
+    unsafe extern "C" fn malloc(size: usize) -> *mut c_void {
         // SAFETY: glibc accepts any size.
         after_release(|| unsafe { MALLOC.get()(size) })
     }
 
     #[inline(always)]
-    unsafe fn calloc(count: usize, size: usize) -> *mut c_void {
+    unsafe extern "C" fn calloc(count: usize, size: usize) -> *mut c_void {
         // SAFETY: glibc accepts any sizes and checks their product.
         after_release(|| unsafe { CALLOC.get()(count, size) })
     }
 
     #[inline(always)]
-    unsafe fn realloc(ptr: *mut c_void, size: usize) -> *mut c_void {
+    unsafe extern "C" fn realloc(ptr: *mut c_void, size: usize) -> *mut c_void {
         // SAFETY: the block is live in glibc by the trait's contract.
         after_release(|| unsafe { REALLOC.get()(ptr, size) })
     }
 
     #[inline(always)]
-    unsafe fn free(ptr: *mut c_void) {
+    unsafe extern "C" fn free(ptr: *mut c_void) {
         // SAFETY: the block is live in glibc by the trait's contract.
         unsafe { FREE.get()(ptr) }
     }
@@ -134,26 +134,11 @@ fn after_release(allocate: impl Fn() -> *mut c_void) -> *mut c_void {
 /// The targets of the fast path where the system may refuse memory: they try a second time.
 pub fn entries_with_retry() -> Entries {
     Entries {
-        malloc: malloc_with_retry,
-        calloc: calloc_with_retry,
-        realloc: realloc_with_retry,
+        malloc: Glibc::malloc,
+        calloc: Glibc::calloc,
+        realloc: Glibc::realloc,
         free: FREE.get(),
     }
-}
-
-unsafe extern "C" fn malloc_with_retry(size: usize) -> *mut c_void {
-    // SAFETY: glibc accepts any size.
-    unsafe { Glibc::malloc(size) }
-}
-
-unsafe extern "C" fn calloc_with_retry(count: usize, size: usize) -> *mut c_void {
-    // SAFETY: glibc accepts any sizes and checks their product.
-    unsafe { Glibc::calloc(count, size) }
-}
-
-unsafe extern "C" fn realloc_with_retry(ptr: *mut c_void, size: usize) -> *mut c_void {
-    // SAFETY: `heap::realloc` passes only live blocks of glibc, with a size that is not zero.
-    unsafe { Glibc::realloc(ptr, size) }
 }
 
 macro_rules! functions {

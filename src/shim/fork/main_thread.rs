@@ -3,31 +3,29 @@
 
 use std::ffi::c_void;
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use std::sync::OnceLock;
 
 use crate::launch;
 use flarena_sys::{proc::procfs, seccomp};
 
 /// A key with a value in the main thread only. Its destructor runs when that thread ends, but not at exit.
-static KEY: AtomicU32 = AtomicU32::new(0);
-static HAS_KEY: AtomicBool = AtomicBool::new(false);
+static KEY: OnceLock<libc::pthread_key_t> = OnceLock::new();
 
 /// Called once by the constructor, which the main thread runs.
 pub fn watch() {
     let mut key = 0;
     // SAFETY: `key` is valid for the write, and the destructor belongs to this library, which is never unloaded.
     if unsafe { libc::pthread_key_create(&mut key, Some(ended)) } == 0 {
-        KEY.store(key, Relaxed);
-        HAS_KEY.store(true, Relaxed);
+        KEY.get_or_init(|| key);
         follow_fork();
     }
 }
 
 /// Called in a forked child, whose main thread is the thread that forked.
 pub fn follow_fork() {
-    if HAS_KEY.load(Relaxed) {
+    if let Some(key) = KEY.get() {
         // SAFETY: watch() created the key, which is never deleted. The value is not null and never dereferenced.
-        unsafe { libc::pthread_setspecific(KEY.load(Relaxed), ptr::without_provenance(1)) };
+        unsafe { libc::pthread_setspecific(*key, ptr::without_provenance(1)) };
     }
 }
 

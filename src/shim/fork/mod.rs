@@ -103,11 +103,11 @@ unsafe extern "C" fn in_child() {
         at_limit::after_fork_in_child();
         mark::after_fork_in_child();
         garbage::after_fork_in_child();
+        sites::after_fork_in_child();
     }
     identity::after_fork_in_child();
     python_pools::after_fork_in_child();
     limits::after_fork_in_child();
-    sites::after_fork_in_child();
     helper::after_fork_in_child();
     launch::after_fork_in_child();
     governor::after_fork_in_child();

@@ -125,8 +125,8 @@ impl Run {
         }
     }
 
-    /// Records a collection from [`Run::begin`] to now. Returns it.
-    fn record(self) -> Collection {
+    /// Records a collection from [`Run::begin`] to now.
+    fn record(self) {
         let collection = Collection {
             depth: self.depth,
             live_before_bytes: self.live_bytes,
@@ -134,7 +134,6 @@ impl Run {
             cost_us: time::now_us(ClockId::ThreadCPUTime).saturating_sub(self.cpu_us),
         };
         record(collection, now_us().saturating_sub(self.elapsed_us));
-        collection
     }
 }
 
@@ -171,33 +170,19 @@ pub fn withdraw(requester: Requester) {
     state().policy.withdraw(requester);
 }
 
-/// The steps of `flarena_stage_collection`.
-const ASK: c_int = 0;
-const HAS_RUN: c_int = 1;
-const HAS_NOT_RUN: c_int = 2;
-const WAITS: c_int = 3;
-const ASK_YOUNG: c_int = 4;
-const HAS_RUN_YOUNG: c_int = 5;
-const HAS_NOT_RUN_YOUNG: c_int = 6;
-const ASK_BEFORE_WAIT: c_int = 7;
-
-/// The body of `flarena_stage_collection`, for the Python package only. The package calls it at
-/// each stage: `ASK_YOUNG` returns 1 if it should run `gc.collect(1)` now, and `ASK` a full collection. Then it
-/// must report the result in the same thread. At the stages after which the program waits for others
-/// `ASK_BEFORE_WAIT` replaces `ASK`, and `WAITS` follows.
+/// The body of `flarena_stage_collection`, for the Python package only: `_native.py` has the names of the steps. The
+/// package asks at each stage; 1 means that it should run the collection now. Then it must report in the same thread
+/// whether it has. At the stages after which the program waits for others it asks in another way, and returns the cache.
 pub fn stage_collection(step: c_int) -> c_int {
     match step {
-        ASK => ask_at_stage(Reason::Stage(Depth::Full)),
-        ASK_YOUNG => ask_at_stage(Reason::Stage(Depth::Young)),
-        ASK_BEFORE_WAIT => ask_at_stage(Reason::BeforeWait),
-        HAS_RUN => end_at_stage(Depth::Full, true),
-        HAS_RUN_YOUNG => end_at_stage(Depth::Young, true),
-        HAS_NOT_RUN => end_at_stage(Depth::Full, false),
-        HAS_NOT_RUN_YOUNG => end_at_stage(Depth::Young, false),
-        WAITS => {
-            return_cache();
-            0
-        }
+        0 => ask_at_stage(Reason::Stage(Depth::Full)),
+        1 => end_at_stage(Depth::Full, true),
+        2 => end_at_stage(Depth::Full, false),
+        3 => return_cache(),
+        4 => ask_at_stage(Reason::Stage(Depth::Young)),
+        5 => end_at_stage(Depth::Young, true),
+        6 => end_at_stage(Depth::Young, false),
+        7 => ask_at_stage(Reason::BeforeWait),
         _ => -1,
     }
 }
@@ -214,9 +199,7 @@ fn ask_at_stage(reason: Reason) -> c_int {
 fn end_at_stage(depth: Depth, has_run: bool) -> c_int {
     let run = state().run_at_stage.take();
     if has_run {
-        if let Some(run) = run {
-            run.end();
-        }
+        run.into_iter().for_each(Run::end);
         finish((Party::Stages, depth));
     } else {
         withdraw((Party::Stages, depth));
@@ -226,10 +209,11 @@ fn end_at_stage(depth: Depth, has_run: bool) -> c_int {
 
 /// Returns the recycler's cache now instead of after the decay time: the processes of a job have their
 /// peaks one after the other. A user who chose a longer decay time wants the pages to stay.
-fn return_cache() {
+fn return_cache() -> c_int {
     if config::settings().decay_ms <= Settings::DEFAULT.decay_ms {
         recycler::trim();
     }
+    0
 }
 
 /// The body of `flarena_collections`: prepares `flarena_on_collection`. -1 if the process has no Python, or several.
@@ -258,9 +242,7 @@ pub unsafe fn on_collection(phase: Object, info: Object) {
         return;
     }
     let run = state().run_in_callback.take();
-    if let Some(run) = run {
-        run.record();
-    }
+    run.into_iter().for_each(Run::record);
 }
 
 /// The body of `flarena_large_live_bytes`.

@@ -12,46 +12,12 @@
 use flarena_shared::backoff::Backoff;
 use flarena_sys::proc::sharing::Sizes;
 
-/// All constants of the policy.
-struct Table {
-    stage: Rule,
-    idle: Rule,
-    near_limit: Rule,
-    rest: RestRule,
-    young: Worth,
-    full: Worth,
-    /// Share of the time for the cost that the released memory does not pay.
-    unpaid_percent: u64,
-    /// Share of the time for all requested collections together.
-    percent: u64,
-    /// The CPU time that a released MB is worth.
-    worth_us_per_mb: u64,
-    /// The credits hold at most the shares of this time, so that a quiet hour is not spent within one minute.
-    longest_saved_us: u64,
-    /// Limit of the back-off: the growth that a request needs is multiplied by at most this.
-    largest_factor: u64,
-    /// A collection may make so much of the process's memory private at most.
-    unshared_permille: u64,
-}
-
 /// The growth that makes a collection due: a part of what was live after the last one, within
 /// bounds.
 struct Rule {
     growth_permille: u64,
     least_growth_bytes: u64,
     most_growth_bytes: u64,
-}
-
-/// A rest is a time without work and without stages. It may begin with the stage before it.
-struct RestRule {
-    /// Shortest rest. The back-off multiplies the time from one request to the next.
-    least_us: u64,
-    /// A collection so soon before or after a stage belongs to the stage.
-    stage_us: u64,
-    /// Less in large blocks is not worth a collection.
-    least_live_bytes: u64,
-    /// So much of the time that the rest will earn may be spent before it.
-    borrowed_us: i64,
 }
 
 /// The release that makes a collection worth its time: at least so much, and so much of the
@@ -61,50 +27,63 @@ struct Worth {
     released_permille: u64,
 }
 
-/// docs/garbage.md describes the effect.
-const TABLE: Table = Table {
-    // A stage is a cheap moment: cycles are young there, and the program expects a pause.
-    stage: Rule {
-        growth_permille: 125,
-        least_growth_bytes: 16 << 20,
-        most_growth_bytes: 32 << 20,
-    },
-    // A short pause. The program may go on at any moment.
-    idle: Rule {
-        growth_permille: 250,
-        least_growth_bytes: 64 << 20,
-        most_growth_bytes: u64::MAX,
-    },
-    // The alternative may be that the kernel kills the process.
-    near_limit: Rule {
-        growth_permille: 0,
-        least_growth_bytes: 16 << 20,
-        most_growth_bytes: u64::MAX,
-    },
-    rest: RestRule {
-        least_us: 5_000_000,
-        stage_us: 500_000,
-        least_live_bytes: 16 << 20,
-        borrowed_us: 250_000,
-    },
-    // Of less than a millisecond.
-    young: Worth {
+// All constants of the policy. docs/garbage.md describes their effect.
+
+/// A stage is a cheap moment: cycles are young there, and the program expects a pause.
+const STAGE: Rule = Rule {
+    growth_permille: 125,
+    least_growth_bytes: 16 << 20,
+    most_growth_bytes: 32 << 20,
+};
+/// A short pause. The program may go on at any moment.
+const IDLE: Rule = Rule {
+    growth_permille: 250,
+    least_growth_bytes: 64 << 20,
+    most_growth_bytes: u64::MAX,
+};
+/// The alternative may be that the kernel kills the process.
+const NEAR_LIMIT: Rule = Rule {
+    growth_permille: 0,
+    least_growth_bytes: 16 << 20,
+    most_growth_bytes: u64::MAX,
+};
+
+/// By depth. A collection of the young objects takes less than a millisecond.
+const WORTH: [Worth; 2] = [
+    Worth {
         released_bytes: 1 << 20,
         released_permille: 0,
     },
-    full: Worth {
+    Worth {
         released_bytes: 4 << 20,
         released_permille: 100,
     },
-    unpaid_percent: 1,
-    percent: 5,
-    // A quarter of it is the page faults of the blocks to come, which find the memory in the cache.
-    worth_us_per_mb: 1000,
-    longest_saved_us: 100_000_000,
-    largest_factor: 1 << 10,
-    unshared_permille: 100,
-};
+];
 
+// A rest is a time without work and without stages. It may begin with the stage before it.
+
+/// Shortest rest. The back-off multiplies the time from one request to the next.
+const LEAST_REST_US: u64 = 5_000_000;
+/// A collection so soon before or after a stage belongs to the stage.
+const AT_STAGE_US: u64 = 500_000;
+/// At rest, less in large blocks is not worth a collection.
+const LEAST_LIVE_BYTES: u64 = 16 << 20;
+/// So much of the time that the rest will earn may be spent before it.
+const BORROWED_US: i64 = 250_000;
+
+/// Share of the time for the cost that the released memory does not pay.
+const UNPAID_PERCENT: u64 = 1;
+/// Share of the time for all requested collections together.
+const PERCENT: u64 = 5;
+/// The CPU time that a released MB is worth. A quarter of it is the page faults of the blocks to come, which find the
+/// memory in the cache.
+const WORTH_US_PER_MB: u64 = 1000;
+/// The credits hold at most the shares of this time, so that a quiet hour is not spent within one minute.
+const LONGEST_SAVED_US: u64 = 100_000_000;
+/// Limit of the back-off: the growth that a request needs is multiplied by at most this.
+const LARGEST_FACTOR: u64 = 1 << 10;
+/// A collection may make so much of the process's memory private at most.
+const UNSHARED_PERMILLE: u64 = 100;
 /// Python's objects hardly fit into less. With less in pymalloc they are elsewhere.
 const LEAST_PYMALLOC_BYTES: u64 = 1 << 20;
 
@@ -119,7 +98,7 @@ pub fn ends_sharing(sizes: Sizes, pymalloc_bytes: Option<u64>) -> bool {
         Some(bytes) if bytes >= LEAST_PYMALLOC_BYTES => shared.min(bytes),
         _ => shared,
     };
-    unshared > sizes.pss_bytes / 1000 * TABLE.unshared_permille
+    unshared > sizes.pss_bytes / 1000 * UNSHARED_PERMILLE
 }
 
 /// The reason to ask for a collection.
@@ -177,7 +156,7 @@ impl Collection {
 
 /// The part of a cost that the released memory does not pay.
 fn unpaid_us(cost_us: u64, released_bytes: u64) -> u64 {
-    cost_us.saturating_sub((released_bytes >> 20).saturating_mul(TABLE.worth_us_per_mb))
+    cost_us.saturating_sub((released_bytes >> 20).saturating_mul(WORTH_US_PER_MB))
 }
 
 /// The policy's knowledge of the collections of this process. Times are microseconds of one
@@ -186,8 +165,8 @@ fn unpaid_us(cost_us: u64, released_bytes: u64) -> u64 {
 /// Fields are plain numbers, so that the child of a fork can use a copy that was taken in the
 /// middle of a change.
 pub struct CollectionPolicy {
-    last_young: Last,
-    last_full: Last,
+    /// By depth.
+    last: [Last; 2],
     has_seen_full: bool,
     collected_at_us: u64,
     /// When the program passed its last stage.
@@ -201,11 +180,12 @@ pub struct CollectionPolicy {
     credit_us: i64,
     /// When the credits were last raised.
     credited_at_us: Option<u64>,
-    stages: [Requests; 2],
-    governor: [Requests; 2],
+    /// By party and depth.
+    requests: [[Requests; 2]; 2],
 }
 
 /// The last collection of one depth, by which the next one is judged.
+#[derive(Clone, Copy)]
 struct Last {
     /// The growth counts from here. Of a full one: what was live after it. Of a young one: the least since the last
     /// collection of either depth. A program that frees its model at a stage has much room for garbage below the size
@@ -217,6 +197,7 @@ struct Last {
 }
 
 /// The requests of one party for one depth.
+#[derive(Clone, Copy)]
 struct Requests {
     /// Multiplies the growth that the next request needs.
     factor: Backoff<u64>,
@@ -224,7 +205,7 @@ struct Requests {
 }
 
 /// A request that was granted, and the collections that ended in the meantime.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct Pending {
     is_at_rest: bool,
     /// It is a full one, and none was seen before it.
@@ -236,15 +217,22 @@ struct Pending {
 }
 
 impl Reason {
-    pub fn requester(self) -> Requester {
+    /// The requester, and the growth that makes a collection due.
+    fn row(self) -> (Party, Depth, Option<&'static Rule>) {
         match self {
-            Reason::Stage(depth) => (Party::Stages, depth),
-            Reason::BeforeWait => (Party::Stages, Depth::Full),
-            Reason::Working(depth) => (Party::Governor, depth),
-            Reason::Idle | Reason::NearLimit | Reason::Resting { .. } => {
-                (Party::Governor, Depth::Full)
-            }
+            Reason::Stage(depth) => (Party::Stages, depth, Some(&STAGE)),
+            Reason::BeforeWait => (Party::Stages, Depth::Full, Some(&STAGE)),
+            Reason::Working(Depth::Young) => (Party::Governor, Depth::Young, Some(&STAGE)),
+            Reason::Working(Depth::Full) => (Party::Governor, Depth::Full, Some(&IDLE)),
+            Reason::Idle => (Party::Governor, Depth::Full, Some(&IDLE)),
+            Reason::NearLimit => (Party::Governor, Depth::Full, Some(&NEAR_LIMIT)),
+            Reason::Resting { .. } => (Party::Governor, Depth::Full, None),
         }
+    }
+
+    pub fn requester(self) -> Requester {
+        let (party, depth, _) = self.row();
+        (party, depth)
     }
 
     pub fn depth(self) -> Depth {
@@ -259,40 +247,27 @@ impl Rule {
     }
 }
 
-impl Worth {
-    fn is_met(&self, released_bytes: u64, growth_bytes: u64) -> bool {
-        released_bytes >= self.released_bytes
-            && released_bytes >= growth_bytes / 1000 * self.released_permille
-    }
-}
-
 impl Last {
     const NONE: Last = Last {
         live_bytes: 0,
         cost_us: 0,
         garbage_permille: 1000,
     };
-
-    fn expected_unpaid_us(&self, growth_bytes: u64) -> u64 {
-        unpaid_us(self.cost_us, growth_bytes / 1000 * self.garbage_permille)
-    }
 }
 
 impl CollectionPolicy {
     pub const fn new() -> CollectionPolicy {
         CollectionPolicy {
-            last_young: Last::NONE,
-            last_full: Last::NONE,
+            last: [Last::NONE; 2],
             has_seen_full: false,
             collected_at_us: 0,
             stage_at_us: None,
             asked_at_rest_us: None,
-            rest_factor: Backoff::between(1, TABLE.largest_factor),
+            rest_factor: Backoff::between(1, LARGEST_FACTOR),
             unpaid_credit_us: 0,
             credit_us: 0,
             credited_at_us: None,
-            stages: [Requests::NONE; 2],
-            governor: [Requests::NONE; 2],
+            requests: [[Requests::NONE; 2]; 2],
         }
     }
 
@@ -300,82 +275,76 @@ impl CollectionPolicy {
     /// [`Self::withdraw`].
     pub fn request(&mut self, reason: Reason, live_bytes: u64, now_us: u64) -> bool {
         self.earn(now_us);
-        self.last_young.live_bytes = self.last_young.live_bytes.min(live_bytes);
-        if reason.requester() == (Party::Stages, Depth::Full) {
+        let young = self.last(Depth::Young);
+        young.live_bytes = young.live_bytes.min(live_bytes);
+        let young_cost_us = young.cost_us;
+        let (party, depth, rule) = reason.row();
+        let requester = (party, depth);
+        let has_better_moments =
+            reason == Reason::Working(Depth::Full) && self.stage_at_us.is_some();
+        if requester == (Party::Stages, Depth::Full) {
             self.stage_at_us = Some(now_us);
         }
-        let last = self.last(reason.depth());
+        let last = self.last(depth);
         let before_bytes = last.live_bytes;
         let growth_bytes = live_bytes.saturating_sub(before_bytes);
-        let unpaid_us = last.expected_unpaid_us(growth_bytes);
+        let expected_bytes = growth_bytes / 1000 * last.garbage_permille;
+        let unpaid_us = unpaid_us(last.cost_us, expected_bytes);
         // Without time for the young objects there is none for all.
-        let cost_us = last.cost_us.max(self.last_young.cost_us);
-        let borrowed_us = if reason == Reason::BeforeWait {
-            TABLE.rest.borrowed_us
-        } else {
-            0
-        };
+        let cost_us = last.cost_us.max(young_cost_us);
+        let waits = reason == Reason::BeforeWait;
+        let borrowed_us = if waits { BORROWED_US } else { 0 };
         let is_affordable = self.credit_us + borrowed_us >= cost_us as i64
             && (unpaid_us == 0 || self.unpaid_credit_us + borrowed_us >= unpaid_us as i64);
-        let factor = self.requests(reason.requester()).factor.value();
-        let has_grown = |rule: &Rule| {
-            growth_bytes >= rule.due_growth_bytes(before_bytes).saturating_mul(factor)
-        };
-        let has_grown = match reason {
-            Reason::Stage(_) | Reason::BeforeWait | Reason::Working(Depth::Young) => {
-                has_grown(&TABLE.stage)
-            }
-            Reason::Working(Depth::Full) => self.stage_at_us.is_none() && has_grown(&TABLE.idle),
-            Reason::Idle => has_grown(&TABLE.idle),
-            Reason::NearLimit => has_grown(&TABLE.near_limit),
-            Reason::Resting { .. } => false,
-        };
+        let factor = self.requests(requester).factor.value();
+        let needed_bytes = rule.map(|rule| rule.due_growth_bytes(before_bytes));
+        let has_grown = !has_better_moments
+            && needed_bytes.is_some_and(|bytes| growth_bytes >= bytes.saturating_mul(factor));
         let rest_began_us = self.rest_began_us(reason, now_us);
         let is_at_rest = !has_grown
-            && live_bytes >= TABLE.rest.least_live_bytes
+            && live_bytes >= LEAST_LIVE_BYTES
             && rest_began_us.is_some_and(|began_us| self.is_new_rest(began_us, now_us));
         let is_due = has_grown || is_at_rest;
-        if !is_due || !is_affordable || self.is_pending(reason.requester()) {
+        if !is_due || !is_affordable || self.is_pending(requester) {
             return false;
         }
         if is_at_rest {
             self.asked_at_rest_us = Some(now_us);
         }
-        self.requests(reason.requester()).pending = Some(Pending {
+        self.requests(requester).pending = Some(Pending {
             is_at_rest,
-            is_first: !self.has_seen_full && reason.depth() == Depth::Full,
-            collections: 0,
-            was_worthwhile: false,
-            cost_us: 0,
-            unpaid_us: 0,
+            is_first: !self.has_seen_full && depth == Depth::Full,
+            ..Pending::default()
         });
         true
     }
 
     /// At stages one collection of either kind may run at a time. A thread may pass one while another
     /// collects, and so may a finalizer.
-    fn is_pending(&mut self, requester: Requester) -> bool {
-        match requester {
-            (Party::Stages, _) => self.stages.iter().any(|one| one.pending.is_some()),
-            governors => self.requests(governors).pending.is_some(),
+    fn is_pending(&self, (party, depth): Requester) -> bool {
+        let [stages, governor] = &self.requests;
+        match party {
+            Party::Stages => stages.iter().any(|one| one.pending.is_some()),
+            Party::Governor => governor[depth as usize].pending.is_some(),
         }
     }
 
     fn last(&mut self, depth: Depth) -> &mut Last {
-        match depth {
-            Depth::Young => &mut self.last_young,
-            Depth::Full => &mut self.last_full,
-        }
+        &mut self.last[depth as usize]
+    }
+
+    fn requests(&mut self, (party, depth): Requester) -> &mut Requests {
+        &mut self.requests[party as usize][depth as usize]
     }
 
     /// When the rest of the program began; `None` if it does not rest.
     fn rest_began_us(&self, reason: Reason, now_us: u64) -> Option<u64> {
         let (began_us, earliest_us) = match reason {
-            Reason::BeforeWait => (now_us, self.collected_at_us + TABLE.rest.stage_us),
+            Reason::BeforeWait => (now_us, self.collected_at_us + AT_STAGE_US),
             Reason::Resting { idle_us } => {
                 let idle_since_us = now_us.saturating_sub(idle_us);
                 let began_us = idle_since_us.max(self.stage_at_us.unwrap_or(0));
-                (began_us, began_us + TABLE.rest.least_us)
+                (began_us, began_us + LEAST_REST_US)
             }
             Reason::Stage(_) | Reason::Working(_) | Reason::Idle | Reason::NearLimit => {
                 return None
@@ -386,8 +355,8 @@ impl CollectionPolicy {
 
     /// True if the program was not collected in this rest.
     fn is_new_rest(&self, began_us: u64, now_us: u64) -> bool {
-        let pause_us = TABLE.rest.least_us * self.rest_factor.value();
-        began_us + TABLE.rest.stage_us > self.collected_at_us
+        let pause_us = LEAST_REST_US * self.rest_factor.value();
+        began_us + AT_STAGE_US > self.collected_at_us
             && self
                 .asked_at_rest_us
                 .is_none_or(|asked_us| began_us > asked_us && now_us >= asked_us + pause_us)
@@ -397,10 +366,7 @@ impl CollectionPolicy {
     pub fn observe(&mut self, collection: Collection, now_us: u64) {
         let Collection { depth, cost_us, .. } = collection;
         let released_bytes = collection.released_bytes();
-        let worth = match depth {
-            Depth::Young => &TABLE.young,
-            Depth::Full => &TABLE.full,
-        };
+        let worth = &WORTH[depth as usize];
         // The first full collection finds what the program left behind at its start. It says nothing about the
         // growth to come.
         let is_first = depth == Depth::Full && !self.has_seen_full;
@@ -411,13 +377,13 @@ impl CollectionPolicy {
         }
         last.cost_us = cost_us;
         last.live_bytes = collection.live_after_bytes;
-        self.last_young.live_bytes = collection.live_after_bytes;
-        let was_worthwhile = worth.is_met(released_bytes, growth_bytes);
-        for [young, full] in [&mut self.stages, &mut self.governor] {
-            young.observe(cost_us, released_bytes, was_worthwhile);
+        self.last(Depth::Young).live_bytes = collection.live_after_bytes;
+        let was_worthwhile = released_bytes >= worth.released_bytes
+            && released_bytes >= growth_bytes / 1000 * worth.released_permille;
+        for of_party in &mut self.requests {
             // Young objects are a part of all.
-            if depth == Depth::Full {
-                full.observe(cost_us, released_bytes, was_worthwhile);
+            for requests in &mut of_party[..=depth as usize] {
+                requests.observe(cost_us, released_bytes, was_worthwhile);
             }
         }
         if depth == Depth::Full {
@@ -455,26 +421,15 @@ impl CollectionPolicy {
 
     /// Forgets all pending requests.
     pub fn withdraw_all(&mut self) {
-        for requests in self.stages.iter_mut().chain(&mut self.governor) {
+        for requests in self.requests.as_flattened_mut() {
             requests.pending = None;
         }
     }
 
     /// Counts growth from these live bytes on: the child of a fork has not allocated what it inherits.
     pub fn forget_growth(&mut self, live_bytes: u64) {
-        for last in [&mut self.last_young, &mut self.last_full] {
+        for last in &mut self.last {
             last.live_bytes = last.live_bytes.max(live_bytes);
-        }
-    }
-
-    fn requests(&mut self, (party, depth): Requester) -> &mut Requests {
-        let [young, full] = match party {
-            Party::Stages => &mut self.stages,
-            Party::Governor => &mut self.governor,
-        };
-        match depth {
-            Depth::Young => young,
-            Depth::Full => full,
         }
     }
 
@@ -482,12 +437,13 @@ impl CollectionPolicy {
     fn earn(&mut self, now_us: u64) {
         let since = self.credited_at_us.replace(now_us).unwrap_or(now_us);
         let passed_us = now_us.saturating_sub(since);
+        let full_cost_us = self.last(Depth::Full).cost_us;
         for (credit_us, percent) in [
-            (&mut self.unpaid_credit_us, TABLE.unpaid_percent),
-            (&mut self.credit_us, TABLE.percent),
+            (&mut self.unpaid_credit_us, UNPAID_PERCENT),
+            (&mut self.credit_us, PERCENT),
         ] {
             // A collection that is dearer must become affordable, too.
-            let largest_us = (TABLE.longest_saved_us * percent / 100).max(self.last_full.cost_us);
+            let largest_us = (LONGEST_SAVED_US * percent / 100).max(full_cost_us);
             let earned_us = (passed_us * percent / 100) as i64;
             *credit_us = (*credit_us + earned_us).min(largest_us as i64);
         }
@@ -496,7 +452,7 @@ impl CollectionPolicy {
 
 impl Requests {
     const NONE: Requests = Requests {
-        factor: Backoff::between(1, TABLE.largest_factor),
+        factor: Backoff::between(1, LARGEST_FACTOR),
         pending: None,
     };
 

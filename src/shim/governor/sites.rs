@@ -20,6 +20,8 @@ const CHECK_FRAMES: Function = Function {
     name: c"start_late",
     text: text(concat!(
         include_str!("../../python/flarena/_frame_check.py"),
+        "\n\n",
+        include_str!("start_late.py"),
         "\0"
     )),
 };

@@ -6,9 +6,8 @@
 
 use std::ffi::{c_void, CStr};
 use std::ptr;
-use std::sync::atomic::{
-    AtomicPtr, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
-};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::OnceLock;
 
 use flarena_sys::{loader::objects, loader::symbols};
 
@@ -24,8 +23,7 @@ struct Allocator {
     free: Option<Free>,
 }
 
-static ALLOC: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
-static FREE: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
+static ORIGINAL: OnceLock<(Alloc, Free)> = OnceLock::new();
 static HELD_BYTES: AtomicU64 = AtomicU64::new(0);
 
 /// Called by the constructor, before Python has its first arena and while there is one thread.
@@ -35,10 +33,9 @@ pub fn watch() {
         // SAFETY: CPython's functions of these names have this type.
         unsafe { objects::cast(symbols::first_definition(name)) }
     }
-    let Some(get) = function(c"PyObject_GetArenaAllocator") else {
-        return;
-    };
-    let Some(set) = function(c"PyObject_SetArenaAllocator") else {
+    let get = function(c"PyObject_GetArenaAllocator");
+    let set = function(c"PyObject_SetArenaAllocator");
+    let Some((get, set)) = get.zip(set) else {
         return;
     };
     let mut original = Allocator {
@@ -48,11 +45,10 @@ pub fn watch() {
     };
     // SAFETY: the structure has CPython's layout.
     unsafe { get(&raw mut original) };
-    let Some((alloc, free)) = original.alloc.zip(original.free) else {
+    let Some(functions) = original.alloc.zip(original.free) else {
         return;
     };
-    ALLOC.store(alloc as *mut c_void, Release);
-    FREE.store(free as *mut c_void, Release);
+    ORIGINAL.get_or_init(|| functions);
     let mut counting = Allocator {
         alloc: Some(count_alloc),
         free: Some(count_free),
@@ -65,14 +61,15 @@ pub fn watch() {
 
 /// `None` without Python.
 pub fn held_bytes() -> Option<u64> {
-    (!ALLOC.load(Relaxed).is_null()).then(|| HELD_BYTES.load(Relaxed))
+    ORIGINAL.get().map(|_| HELD_BYTES.load(Relaxed))
 }
 
 unsafe extern "C" fn count_alloc(context: *mut c_void, size: usize) -> *mut c_void {
-    // SAFETY: `watch` stored a function of this type before Python could call this one.
-    let alloc: Option<Alloc> = unsafe { objects::cast(ALLOC.load(Acquire)) };
-    // SAFETY: the arguments are Python's.
-    let arena = alloc.map_or(ptr::null_mut(), |alloc| unsafe { alloc(context, size) });
+    let Some((alloc, _)) = ORIGINAL.get() else {
+        return ptr::null_mut();
+    };
+    // SAFETY: Python's own function, with Python's arguments.
+    let arena = unsafe { alloc(context, size) };
     if !arena.is_null() {
         HELD_BYTES.fetch_add(size as u64, Relaxed);
     }
@@ -80,10 +77,8 @@ unsafe extern "C" fn count_alloc(context: *mut c_void, size: usize) -> *mut c_vo
 }
 
 unsafe extern "C" fn count_free(context: *mut c_void, arena: *mut c_void, size: usize) {
-    // SAFETY: `watch` stored a function of this type before Python could call this one.
-    let free: Option<Free> = unsafe { objects::cast(FREE.load(Acquire)) };
-    if let Some(free) = free {
-        // SAFETY: the arguments are Python's.
+    if let Some((_, free)) = ORIGINAL.get() {
+        // SAFETY: Python's own function, with Python's arguments.
         unsafe { free(context, arena, size) };
         HELD_BYTES.fetch_sub(size as u64, Relaxed);
     }

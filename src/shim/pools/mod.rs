@@ -5,6 +5,7 @@ mod arenas;
 pub mod python_pools;
 
 use flarena_sys::config;
+use python_pools::{bytes, ARROW, GPU_ALLOCATED, GPU_RESERVED, PINNED};
 
 /// Bytes in pools beside malloc; `None` if there is no such pool, or its size is unknown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -26,9 +27,9 @@ pub fn configure() {
 pub fn usage() -> Usage {
     Usage {
         pymalloc_bytes: arenas::held_bytes(),
-        arrow_bytes: python_pools::ARROW.bytes(),
-        pinned_bytes: python_pools::PINNED.bytes(),
-        gpu_allocated_bytes: python_pools::GPU_ALLOCATED.bytes(),
-        gpu_reserved_bytes: python_pools::GPU_RESERVED.bytes(),
+        arrow_bytes: bytes(&ARROW),
+        pinned_bytes: bytes(&PINNED),
+        gpu_allocated_bytes: bytes(&GPU_ALLOCATED),
+        gpu_reserved_bytes: bytes(&GPU_RESERVED),
     }
 }

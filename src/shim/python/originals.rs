@@ -8,39 +8,17 @@
 
 use std::ffi::{c_char, c_int, c_void, CStr};
 
-use super::{class_in, Api, Object};
+use super::{class_in, Api, Object, Owned};
 use flarena_sys::loader::reference::Reference;
 
-/// A module of the interpreter.
-struct Module {
-    name: &'static CStr,
-    /// The attributes that the texts use and that are no functions.
-    values: &'static [&'static CStr],
-}
-
-const BUILTINS: Module = Module::functions_of(c"builtins");
-/// Creates the others that the program has not imported.
-const IMPORTER: Module = Module::functions_of(c"_imp");
-/// What the texts import.
-const IMPORTED: [Module; 5] = [
-    Module {
-        name: c"sys",
-        values: &[c"implementation", c"version"],
-    },
-    Module {
-        name: c"_signal",
-        values: &[c"NSIG"],
-    },
-    Module::functions_of(c"gc"),
-    Module::functions_of(c"_io"),
-    Module::functions_of(c"atexit"),
+/// What the texts import: modules of the interpreter, and the attributes that the texts use and that are no functions.
+const IMPORTED: [(&CStr, &[&CStr]); 5] = [
+    (c"sys", &[c"implementation", c"version"]),
+    (c"_signal", &[c"NSIG"]),
+    (c"gc", &[]),
+    (c"_io", &[]),
+    (c"atexit", &[]),
 ];
-
-impl Module {
-    const fn functions_of(name: &'static CStr) -> Module {
-        Module { name, values: &[] }
-    }
-}
 
 /// The types that the texts use, and the symbols at which the interpreter has them.
 const TYPES: [(&CStr, &CStr); 9] = [
@@ -84,16 +62,6 @@ struct Definition {
     methods: *const Method,
 }
 
-/// An object that is released when this value is dropped, with Python's lock held.
-struct Owned<'a>(Object, &'a Api);
-
-impl Drop for Owned<'_> {
-    fn drop(&mut self) {
-        // SAFETY: this value owns one reference, and lives only in `namespace`, where Python's lock is held.
-        unsafe { (self.1.release)(self.0) }
-    }
-}
-
 /// The types that the texts use, by name.
 pub fn types_in(library: &Reference) -> Option<Vec<(&'static CStr, Object)>> {
     let type_at = |symbol| Some(library.address_of(symbol).cast_mut()).filter(|at| !at.is_null());
@@ -103,37 +71,35 @@ pub fn types_in(library: &Reference) -> Option<Vec<(&'static CStr, Object)>> {
 }
 
 impl Api {
-    /// A new namespace, owned by the caller. It has the originals as `__builtins__`, and under
+    /// A new namespace. It has the originals as `__builtins__`, and under
     /// `originals` the modules by name. `None` sets an exception, or one of these modules is not the
     /// interpreter's.
     ///
     /// # Safety
     /// Python's lock is held.
-    pub(super) unsafe fn namespace(&self) -> Option<Object> {
+    pub(super) unsafe fn namespace(&self) -> Option<Owned<'_>> {
         // SAFETY: Python's lock is held. Objects are dicts and modules as the functions require; `Owned`
         // releases the new references, and the others are borrowed from objects that live here.
         unsafe {
             let modules = (self.modules)();
-            let importer = self.stand_in(modules, &IMPORTER, None)?;
+            let importer = self.stand_in(modules, c"_imp", &[], None)?;
             let functions = (self.module_dict)(importer.0);
-            let builtins = self.stand_in(modules, &BUILTINS, None)?;
+            let builtins = self.stand_in(modules, c"builtins", &[], None)?;
             let builtins = (self.module_dict)(builtins.0);
             for (name, kind) in &self.types {
                 self.set(builtins, name, *kind)?;
             }
             let originals = self.owned((self.new_dict)())?;
-            for module in &IMPORTED {
-                let stand_in = self.stand_in(modules, module, Some(functions))?;
-                self.set(originals.0, module.name, stand_in.0)?;
+            for (name, values) in IMPORTED {
+                let stand_in = self.stand_in(modules, name, values, Some(functions))?;
+                self.set(originals.0, name, stand_in.0)?;
             }
-            let sys = (self.module_dict)((self.item)(originals.0, c"sys".as_ptr()));
+            let sys = (self.module_dict)(self.get(originals.0, c"sys")?);
             self.set(sys, c"modules", modules)?;
             let names = self.owned((self.new_dict)())?;
             self.set(names.0, c"__builtins__", builtins)?;
             self.set(names.0, c"originals", originals.0)?;
-            let result = names.0;
-            std::mem::forget(names);
-            Some(result)
+            Some(names)
         }
     }
 
@@ -145,39 +111,40 @@ impl Api {
     unsafe fn stand_in(
         &self,
         modules: Object,
-        module: &Module,
+        name: &CStr,
+        values: &[&CStr],
         importer: Option<Object>,
     ) -> Option<Owned<'_>> {
         // SAFETY: Python's lock is held. The item is borrowed from `modules`, which nothing changes while
         // it is used: no Python code runs here.
         unsafe {
-            let mut found = (self.item)(modules, module.name.as_ptr());
-            if found.is_null() {
-                let created = self.create(importer?, module.name)?;
-                self.set(modules, module.name, created.0)?;
-                found = created.0;
+            let mut found = self.get(modules, name);
+            if found.is_none() {
+                let created = self.create(importer?, name)?;
+                self.set(modules, name, created.0)?;
+                found = Some(created.0);
             }
+            let found = found?;
             let definition = (self.definition)(found);
             if definition.is_null() {
                 return None; // the program has replaced it
             }
             let definition: *const Definition = definition.byte_add(self.header_bytes()?).cast();
-            if !is_name_of(module.name, (*definition).name) {
+            if !is_name_of(name, (*definition).name) {
                 return None;
             }
-            let stand_in = self.owned((self.new_module)(module.name.as_ptr()))?;
+            let stand_in = self.owned((self.new_module)(name.as_ptr()))?;
             let names = (self.module_dict)(stand_in.0);
-            for name in module.values {
-                let value = (self.item)((self.module_dict)(found), name.as_ptr());
-                if !value.is_null() {
+            for name in values {
+                if let Some(value) = self.get((self.module_dict)(found), name) {
                     self.set(names, name, value)?;
                 }
             }
             let mut method = (*definition).methods;
             while !method.is_null() && !(*method).name.is_null() {
-                let function =
-                    self.owned((self.new_function)(method, found, std::ptr::null_mut()))?;
-                self.set(names, CStr::from_ptr((*method).name), function.0)?;
+                let function = (self.new_function)(method, found, std::ptr::null_mut());
+                let name = CStr::from_ptr((*method).name);
+                self.set(names, name, self.owned(function)?.0)?;
                 method = method.add(1);
             }
             Some(stand_in)
@@ -194,11 +161,8 @@ impl Api {
             let specification = self.owned((self.new_module)(name.as_ptr()))?;
             let text = self.owned((self.new_text)(name.as_ptr()))?;
             self.set((self.module_dict)(specification.0), c"name", text.0)?;
-            let create = (self.item)(importer, c"create_builtin".as_ptr());
-            let execute = (self.item)(importer, c"exec_builtin".as_ptr());
-            if create.is_null() || execute.is_null() {
-                return None;
-            }
+            let create = self.get(importer, c"create_builtin")?;
+            let execute = self.get(importer, c"exec_builtin")?;
             let created = self.owned((self.call)(create, specification.0, end))?;
             self.owned((self.call)(execute, created.0, end))?;
             Some(created)
@@ -216,17 +180,6 @@ impl Api {
             let size = self.owned((self.attribute)(*object, c"__basicsize__".as_ptr()))?;
             usize::try_from((self.number)(size.0)).ok()
         }
-    }
-
-    fn owned(&self, object: Object) -> Option<Owned<'_>> {
-        (!object.is_null()).then_some(Owned(object, self))
-    }
-
-    /// # Safety
-    /// Python's lock is held, and `names` is a dict.
-    unsafe fn set(&self, names: Object, name: &CStr, value: Object) -> Option<()> {
-        // SAFETY: Python's lock is held, and `names` is a dict.
-        (unsafe { (self.set_item)(names, name.as_ptr(), value) } == 0).then_some(())
     }
 }
 

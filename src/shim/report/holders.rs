@@ -3,53 +3,47 @@
 //! Only Python's main thread can answer, between two instructions. The governor asks it by a
 //! pending call and does not wait; the client repeats its request until the answer is there.
 
-use std::ptr;
-use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering::AcqRel, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use crate::python::{self, text, Function};
 use flarena_sites as sites;
+use flarena_sys::sync::lock::Lock;
 
 /// The site that a client asked about; 0: none.
 static REQUESTED: AtomicU32 = AtomicU32::new(0);
-/// Null, or a boxed answer that no client has taken yet.
-static ANSWER: AtomicPtr<Answer> = AtomicPtr::new(ptr::null_mut());
-
-struct Answer {
-    site: u32,
-    text: String,
-}
+/// The answer that no client has taken yet, and its site.
+static ANSWER: Lock<Option<(u32, String)>> = Lock::new(None);
 
 /// Requests to the parent are not for the child, and an answer is about the parent's objects.
-pub fn after_fork_in_child() {
+///
+/// # Safety
+/// Only in the child of a fork, before it has other threads.
+pub unsafe fn after_fork_in_child() {
     REQUESTED.store(0, Relaxed);
-    // Not freed: a signal handler that forks may have interrupted malloc.
-    ANSWER.store(ptr::null_mut(), Relaxed);
+    // SAFETY: the child's only thread is in its fork handler, so no other thread uses ANSWER.
+    let orphaned = unsafe { ANSWER.take_over_after_fork() };
+    if let Some(mut answer) = orphaned.or_else(|| ANSWER.try_lock()) {
+        // Not freed: a signal handler that forks may have interrupted malloc.
+        std::mem::forget(answer.take());
+    }
 }
 
 pub fn requested_site() -> Option<u32> {
     Some(REQUESTED.load(Relaxed)).filter(|site| *site != 0)
 }
 
-fn swap_answer(answer: Option<Box<Answer>>) -> Option<Box<Answer>> {
-    let new = answer.map_or(ptr::null_mut(), Box::into_raw);
-    let old = ANSWER.swap(new, AcqRel);
-    // SAFETY: `ANSWER` holds pointers of boxes only, and the swap made this thread the owner.
-    (!old.is_null()).then(|| unsafe { Box::from_raw(old) })
-}
-
 /// Stores the answer of the Python package to the request.
 pub fn answer(text: &str) {
     let site = REQUESTED.swap(0, Relaxed);
     if site != 0 {
-        let text = text.to_owned();
-        drop(swap_answer(Some(Box::new(Answer { site, text }))));
+        *ANSWER.lock() = Some((site, text.to_owned()));
     }
 }
 
 /// Takes the answer for the site. Without one, asks the main thread and returns `None`.
 pub fn take(site: u32) -> Option<String> {
-    if let Some(answer) = swap_answer(None).filter(|answer| answer.site == site) {
-        return Some(answer.text);
+    if let Some((_, text)) = ANSWER.lock().take().filter(|(of, _)| *of == site) {
+        return Some(text);
     }
     if REQUESTED.load(Relaxed) != site && sites::reads_python() {
         REQUESTED.store(site, Relaxed);
@@ -84,7 +78,8 @@ mod tests {
         answer_for(3);
         assert_eq!(take(3).as_deref(), Some("{}"));
         answer_for(3);
-        after_fork_in_child();
+        // SAFETY: no other test uses this module.
+        unsafe { after_fork_in_child() };
         assert_eq!(take(3), None);
     }
 }

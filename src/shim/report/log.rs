@@ -6,26 +6,26 @@
 
 use std::ffi::c_int;
 use std::fmt::{self, Write};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicU8, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed};
+use std::sync::OnceLock;
 
 use flarena_shared::settings::LogLevel;
 use rustix::event::{self, PollFd, PollFlags, Timespec};
 use rustix::fd::BorrowedFd;
-use rustix::fs::{FileType, OFlags};
+use rustix::fs::{FileType, OFlags, Stat};
 
 use flarena_sys::io::quiet_write;
 use flarena_sys::{seccomp, thread::helper};
 
 static LEVEL: AtomicU8 = AtomicU8::new(LogLevel::Warn as u8);
-/// The device and the inode of stderr when the process started; 0 and 0 without one.
-static STARTED_WITH: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
+/// The device and the inode of stderr when the process started, if it had one.
+static STARTED_WITH: OnceLock<(u64, u64)> = OnceLock::new();
 
 /// Called once by the constructor.
 pub fn configure(level: LogLevel) {
     LEVEL.store(level as u8, Relaxed);
     if let Ok(file) = rustix::fs::fstat(standard(libc::STDERR_FILENO)) {
-        STARTED_WITH[0].store(file.st_dev, Relaxed);
-        STARTED_WITH[1].store(file.st_ino, Relaxed);
+        STARTED_WITH.get_or_init(|| identity(&file));
     }
 }
 
@@ -74,12 +74,16 @@ fn standard(descriptor: c_int) -> BorrowedFd<'static> {
     unsafe { BorrowedFd::borrow_raw(descriptor) }
 }
 
+fn identity(file: &Stat) -> (u64, u64) {
+    (file.st_dev, file.st_ino)
+}
+
 /// False if descriptor 2 may be a file of the program. After a program has closed stderr, the next file that it opens gets
 /// this number. A program that redirected its stderr has made it a terminal, a pipe, a file to append to, or stdout.
 fn is_stderr() -> bool {
-    if STARTED_WITH[1].load(Relaxed) == 0 {
+    let Some(started_with) = STARTED_WITH.get() else {
         return false;
-    }
+    };
     // A filter that permits write may forbid fstat.
     if !seccomp::allows_common_calls() {
         return true;
@@ -88,8 +92,7 @@ fn is_stderr() -> bool {
     let (Ok(file), Ok(flags)) = (rustix::fs::fstat(stderr), rustix::fs::fcntl_getfl(stderr)) else {
         return false;
     };
-    let is = |device: u64, inode: u64| (file.st_dev, file.st_ino) == (device, inode);
-    if is(STARTED_WITH[0].load(Relaxed), STARTED_WITH[1].load(Relaxed)) {
+    if identity(&file) == *started_with {
         return true;
     }
     let is_null = || file.st_rdev == libc::makedev(1, 3);
@@ -101,7 +104,7 @@ fn is_stderr() -> bool {
         FileType::RegularFile => {
             let is_stdout = || {
                 rustix::fs::fstat(standard(libc::STDOUT_FILENO))
-                    .is_ok_and(|stdout| is(stdout.st_dev, stdout.st_ino))
+                    .is_ok_and(|stdout| identity(&stdout) == identity(&file))
             };
             flags.contains(OFlags::APPEND) || is_stdout()
         }

@@ -11,7 +11,7 @@ use flarena_sys::errno;
 use std::ffi::{c_char, c_int, c_long, CStr};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicU8, Ordering::Relaxed};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use flarena_shared::defaults::MALLOC_CONF;
 use flarena_shared::marker::{self, Marker};
@@ -207,9 +207,8 @@ pub unsafe fn after_fork_in_child() {
 /// # Safety
 /// The id is NULL or NUL-terminated.
 pub unsafe fn note_job(id: *const c_char) {
-    // SAFETY: not NULL, so the caller promises a NUL-terminated string.
-    let id = (!id.is_null()).then(|| unsafe { CStr::from_ptr(id) }.to_bytes());
-    identity::note_job(id.unwrap_or_default());
+    // SAFETY: as for this function.
+    identity::note_job(unsafe { bytes(id) });
 }
 
 /// The last marker of the program.
@@ -220,12 +219,19 @@ pub fn last() -> Option<LastMarker> {
 /// # Safety
 /// NULL or NUL-terminated.
 unsafe fn name(text: *const c_char) -> Option<String> {
+    // SAFETY: as for this function.
+    let bytes = unsafe { bytes(text) };
+    (!bytes.is_empty()).then(|| marker::name_from_bytes(bytes))
+}
+
+/// # Safety
+/// NULL or NUL-terminated.
+unsafe fn bytes<'a>(text: *const c_char) -> &'a [u8] {
     if text.is_null() {
-        return None;
+        return b"";
     }
     // SAFETY: not NULL, so the caller promises a NUL-terminated string.
-    let bytes = unsafe { CStr::from_ptr(text) }.to_bytes();
-    (!bytes.is_empty()).then(|| marker::name_from_bytes(bytes))
+    unsafe { CStr::from_ptr(text) }.to_bytes()
 }
 
 #[cold]
@@ -285,12 +291,9 @@ fn record(stage: String, site: Option<String>, round: Option<i64>, memory: Memor
     let is_first = !IS_DESCRIBED.swap(true, Relaxed);
     let process = identity::process();
     let peak_bytes = HISTORY.take_peak(memory.rss_bytes, memory.hwm_bytes);
-    let since_1970 = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
     Marker {
         v: marker::FORMAT_VERSION,
-        t: seconds(since_1970),
+        t: seconds(time::now(ClockId::Realtime)),
         mono: Some(seconds(time::now(ClockId::Boottime))),
         pid: process.pid,
         ppid: std::os::unix::process::parent_id(),

@@ -4,7 +4,7 @@
 //! threads and processes never mix. The file is opened for each marker. Programs close descriptors that they do
 //! not know, so a descriptor that stays open could later belong to another file.
 
-use std::ffi::{c_int, CString};
+use std::ffi::{c_int, CStr, CString};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use flarena_shared::system_error::reason;
@@ -16,17 +16,17 @@ use flarena_sys::{io::quiet_write, seccomp};
 
 /// Appends lines. Returns 0 or the error, and logs the first error of the process.
 pub fn append(path: &[u8], lines: &[u8]) -> c_int {
-    let error = write_to(path, lines);
+    let Ok(name) = CString::new(expand(path)) else {
+        return libc::EINVAL;
+    };
+    let error = write_to(&name, lines);
     if error != 0 {
-        report_once(path, error);
+        report_once(path, &name, error);
     }
     error
 }
 
-fn write_to(path: &[u8], lines: &[u8]) -> c_int {
-    let Ok(path) = CString::new(expand(path)) else {
-        return libc::EINVAL;
-    };
+fn write_to(path: &CStr, lines: &[u8]) -> c_int {
     // Follows no symbolic link, and does not wait for the reader of a pipe.
     let flags = OFlags::WRONLY
         | OFlags::APPEND
@@ -34,9 +34,9 @@ fn write_to(path: &[u8], lines: &[u8]) -> c_int {
         | OFlags::NOFOLLOW
         | OFlags::NOCTTY
         | OFlags::NONBLOCK;
-    match File::open(&path, flags) {
+    match File::open(path, flags) {
         // A seccomp filter that permits open and write may forbid fstat.
-        Ok(file) if seccomp::allows_common_calls() && file.is_planted(&path) => libc::EACCES,
+        Ok(file) if seccomp::allows_common_calls() && file.is_planted(path) => libc::EACCES,
         Ok(file) => write_lines(file.as_raw(), lines),
         Err(error) => error.raw_os_error(),
     }
@@ -68,14 +68,13 @@ fn expand(path: &[u8]) -> Vec<u8> {
     expanded
 }
 
-fn report_once(path: &[u8], error: c_int) {
+fn report_once(path: &[u8], name: &CStr, error: c_int) {
     static REPORTED: AtomicBool = AtomicBool::new(false);
     if REPORTED.swap(true, Relaxed) {
         return;
     }
-    let is_planted = || CString::new(expand(path)).is_ok_and(|path| file::is_planted(&path));
     let reason = match error {
-        libc::EACCES if is_planted() => {
+        libc::EACCES if file::is_planted(name) => {
             "in a sticky folder, a file of another user is never written".to_owned()
         }
         libc::ELOOP => "it is a symbolic link, which is never followed".to_owned(),

@@ -44,11 +44,10 @@ pub fn install_hook() {
 fn on_panic(info: &PanicHookInfo<'_>) {
     // A second panic while this one unwinds ends the process.
     match container(ENTRY.take(), recycler::lock_is_held_by_me()) {
+        Some(Entry::Call) if CALL_LOGGED.swap(true, Relaxed) => {}
         Some(Entry::Call) => {
-            if !CALL_LOGGED.swap(true, Relaxed) {
-                let call = "a call to the library; the program continues";
-                log_panic(info, call, log::warn);
-            }
+            let call = "a call to the library; the program continues";
+            log_panic(info, call, log::warn);
         }
         Some(Entry::Governor) => {
             let governor = "the governor's thread; the program continues without it";

@@ -6,10 +6,7 @@ use std::ffi::{c_char, c_int, c_void, CStr, OsString};
 use std::fmt::Write;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
-use std::ptr;
-use std::sync::atomic::{
-    AtomicBool, AtomicPtr, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
-};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use flarena_shared::marker::Marker;
 use flarena_shared::sites::{
@@ -20,48 +17,39 @@ use crate::report::panic::contain_call;
 use crate::report::{buffer, holders, memory};
 use flarena_sites::{self as sites, sampler, Site};
 use flarena_sys::loader::objects;
+use flarena_sys::sync::lock::Lock;
 
-/// Why Python's frames are not read, from the Python package. Null, or a leaked string.
-static REASON: AtomicPtr<String> = AtomicPtr::new(ptr::null_mut());
-/// The reason is not from an earlier attempt to turn sites on.
-static HAS_REASON: AtomicBool = AtomicBool::new(false);
+/// Why Python's frames are not read, from the last attempt to turn sites on.
+static REASON: Lock<Option<String>> = Lock::new(None);
 
 pub fn set_reason(reason: &str) {
-    // Keeps an equal one, because each is leaked and a client may ask again and again.
-    if last_reason().is_none_or(|last| last != reason) {
-        REASON.store(Box::into_raw(Box::new(reason.to_owned())), Release);
-    }
-    HAS_REASON.store(true, Release);
+    *REASON.lock() = Some(reason.to_owned());
 }
 
 pub fn set_reason_if_none(reason: &str) {
-    if !HAS_REASON.load(Acquire) {
-        set_reason(reason);
-    }
+    REASON.lock().get_or_insert_with(|| reason.to_owned());
 }
 
 pub fn forget_reason() {
-    HAS_REASON.store(false, Release);
+    *REASON.lock() = None;
 }
 
-fn last_reason() -> Option<&'static String> {
-    // SAFETY: null, or a string that `set_reason` leaked.
-    unsafe { REASON.load(Acquire).as_ref() }
-}
+/// By the number of a site: the process that has written its stack to the marker file, or is about to. It does so once.
+/// A forked child is another process to a reader of the file, so it writes its stacks again.
+static WRITERS: [AtomicU32; sites::SITES + 1] = [const { AtomicU32::new(0) }; sites::SITES + 1];
 
-fn reason() -> Option<String> {
-    let reason = last_reason().filter(|_| HAS_REASON.load(Acquire));
-    reason.cloned()
-}
-
-/// One bit per site: its stack is in the marker file, or on its way. A process writes each stack once.
-static WRITTEN: [AtomicU64; sites::SITES / 64 + 1] =
-    [const { AtomicU64::new(0) }; sites::SITES / 64 + 1];
-
-/// The child is another process to a reader of the marker file, so it writes its stacks again.
-pub fn after_fork_in_child() {
-    WRITTEN.iter().for_each(|bits| bits.store(0, Relaxed));
-    holders::after_fork_in_child();
+/// # Safety
+/// Only in the child of a fork, before it has other threads.
+pub unsafe fn after_fork_in_child() {
+    // SAFETY: as for this function.
+    let orphaned = unsafe {
+        holders::after_fork_in_child();
+        REASON.take_over_after_fork()
+    };
+    if let Some(mut reason) = orphaned {
+        // The parent may have been writing it, so it must not be dropped.
+        std::mem::forget(reason.take());
+    }
     sites::after_fork_in_child();
 }
 
@@ -219,9 +207,7 @@ impl MarkerLines {
     /// Called if the text could not be written: the next marker writes the stacks.
     pub fn note_failure(&self) {
         for site in &self.stacks {
-            if let Some((bits, bit)) = written_bit(*site) {
-                bits.fetch_and(!bit, Relaxed);
-            }
+            WRITERS[*site as usize].store(0, Relaxed);
         }
     }
 }
@@ -242,7 +228,10 @@ pub fn marker_lines(marker: &Marker) -> MarkerLines {
         boot: marker.boot,
     };
     for one in &census.sites {
-        if let Some(stack) = is_first_write(one.site).then(|| stack(one.site)).flatten() {
+        if WRITERS[one.site as usize].swap(marker.pid, Relaxed) == marker.pid {
+            continue;
+        }
+        if let Some(stack) = stack(one.site) {
             lines.text += &Record::Stack { v, owner, stack }.to_json_line();
             lines.stacks.push(one.site);
         }
@@ -263,15 +252,6 @@ pub fn marker_lines(marker: &Marker) -> MarkerLines {
     lines
 }
 
-/// True the first time for each site.
-fn is_first_write(site: u32) -> bool {
-    written_bit(site).is_some_and(|(bits, bit)| bits.fetch_or(bit, Relaxed) & bit == 0)
-}
-
-fn written_bit(site: u32) -> Option<(&'static AtomicU64, u64)> {
-    Some((WRITTEN.get(site as usize / 64)?, 1 << (site % 64)))
-}
-
 /// The document for `flarena who`.
 pub fn document() -> Who {
     let on = sites::is_on();
@@ -285,7 +265,7 @@ pub fn document() -> Who {
         pid: std::process::id(),
         on,
         python: sites::reads_python(),
-        reason: reason(),
+        reason: REASON.lock().clone(),
         round: sites::round().map(i64::from),
         before_bytes: unrecorded.filter(|_| is_late),
         small_bytes: unrecorded.filter(|_| !is_late && small.is_none()),
@@ -321,6 +301,18 @@ pub unsafe extern "C" fn ask(request: *const c_char, buffer: *mut c_char, len: u
 /// Carries out a command, or answers a question.
 fn answer(verb: &str, rest: &str) -> Option<String> {
     match verb {
+        "prepare" => {
+            let obstacle = sites::prepare(rest.parse().ok()?).err();
+            return Some(obstacle.unwrap_or_default().to_owned());
+        }
+        "frames" => return Some(sites::check_frames()),
+        "start" => return Some(sites::start_python().to_string()),
+        "who" => return serde_json::to_string(&document()).ok(),
+        "blocks" => return Some(blocks(rest.parse().ok()?)),
+        "wanted" => {
+            let site = holders::requested_site().map(|site| site.to_string());
+            return Some(site.unwrap_or_default());
+        }
         "stop" => sites::stop_python(),
         "off" => {
             sites::stop_all();
@@ -329,24 +321,9 @@ fn answer(verb: &str, rest: &str) -> Option<String> {
         "refuse" => set_reason(rest),
         "round" => sites::set_round(rest.parse().ok()?),
         "holders" => holders::answer(rest),
-        question => return answer_question(question, rest),
+        _ => return None,
     }
     Some(String::new())
-}
-
-fn answer_question(question: &str, rest: &str) -> Option<String> {
-    Some(match question {
-        "prepare" => sites::prepare(rest.parse().ok()?)
-            .err()
-            .unwrap_or_default()
-            .to_owned(),
-        "frames" => sites::check_frames(),
-        "start" => sites::start_python().to_string(),
-        "who" => serde_json::to_string(&document()).unwrap_or_default(),
-        "blocks" => blocks(rest.parse().ok()?),
-        "wanted" => holders::requested_site().map_or_else(String::new, |site| site.to_string()),
-        _ => return None,
-    })
 }
 
 /// The live blocks of a site, one line each: address, size.

@@ -52,10 +52,8 @@ pub fn note(marker: &Marker, rss_bytes: u64) {
 
 pub fn list() -> Vec<Value> {
     let stages = STAGES.lock();
-    let own = stages
-        .list
-        .iter()
-        .filter(|_| stages.pid == std::process::id());
+    let is_own = stages.pid == std::process::id();
+    let own = stages.list.iter().filter(|_| is_own);
     own.map(|stage| json!(stage)).collect()
 }
 

@@ -1,6 +1,6 @@
 //! The statistics of the process as one JSON object, and the effective settings.
 
-use std::ffi::{c_char, c_int, CStr};
+use std::ffi::{c_char, c_int};
 use std::sync::atomic::Ordering::Relaxed;
 
 use flarena_shared::settings::{Key, Setting, TABLE};
@@ -12,6 +12,7 @@ use crate::backends::{choose, glibc};
 use crate::garbage;
 use crate::launch;
 use crate::memory_limit;
+use crate::python::text;
 use crate::report::history::HISTORY;
 use crate::report::panic::contain_call;
 use crate::report::{buffer, mark, memory, stage_sizes};
@@ -34,7 +35,7 @@ pub unsafe fn stats_json(buffer: *mut c_char, len: usize) -> c_int {
 /// All statistics of the process.
 pub fn document() -> Value {
     let (identity, memory, last) = (identity(), memory::now(), mark::last());
-    let last = last.as_ref();
+    let (last, collected) = (last.as_ref(), garbage::total());
     json!({
         "version": VERSION,
         "pid": std::process::id(),
@@ -67,7 +68,12 @@ pub fn document() -> Value {
         "backend": backend_numbers(),
         "recycler": recycler_numbers(),
         "governor": governor_numbers(),
-        "garbage": garbage_numbers(),
+        "garbage": {
+            "collections": collected.collections,
+            "released_bytes_total": collected.released_bytes,
+            "ms_total": collected.ms,
+            "live_after_last_bytes": collected.live_after_bytes,
+        },
     })
 }
 
@@ -129,15 +135,6 @@ fn backend_numbers() -> Value {
 
 fn recycler_numbers() -> Value {
     let stats = recycler::stats();
-    let counts = recycler::FALLBACK_NAMES.iter().zip(stats.fallbacks);
-    let mut fallbacks: Map<String, Value> = counts
-        .map(|(name, count)| ((*name).to_owned(), count.into()))
-        .collect();
-    // The former name, for one more release.
-    fallbacks.insert(
-        "patched_ended".to_owned(),
-        fallbacks["multi_vma_unmapped"].clone(),
-    );
     json!({
         "enabled": stats.enabled,
         "asks_for_huge_pages": stats.asks_for_huge_pages,
@@ -152,8 +149,19 @@ fn recycler_numbers() -> Value {
         "moved_bytes_total": stats.moved_bytes_total,
         "fresh_bytes_total": stats.fresh_bytes_total,
         "returned_bytes_total": stats.returned_bytes_total,
-        "fallbacks": fallbacks,
+        "fallbacks": fallbacks(stats.fallbacks),
     })
+}
+
+fn fallbacks(counts: [u64; recycler::FALLBACK_NAMES.len()]) -> Value {
+    let counts = recycler::FALLBACK_NAMES.into_iter().zip(counts);
+    let mut fallbacks: Map<String, Value> = counts
+        .map(|(name, count)| (name.to_owned(), count.into()))
+        .collect();
+    // The former name, for one more release.
+    let unmapped = fallbacks["multi_vma_unmapped"].clone();
+    fallbacks.insert("patched_ended".to_owned(), unmapped);
+    fallbacks.into()
 }
 
 fn governor_numbers() -> Value {
@@ -167,24 +175,9 @@ fn governor_numbers() -> Value {
     })
 }
 
-fn garbage_numbers() -> Value {
-    let total = garbage::total();
-    json!({
-        "collections": total.collections,
-        "released_bytes_total": total.released_bytes,
-        "ms_total": total.ms,
-        "live_after_last_bytes": total.live_after_bytes,
-    })
-}
-
 /// The body of `flarena_version`: a static string.
 pub fn version() -> *const c_char {
-    const TEXT: &CStr =
-        match CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_VERSION"), "\0").as_bytes()) {
-            Ok(text) => text,
-            Err(_) => c"",
-        };
-    TEXT.as_ptr()
+    text(concat!(env!("CARGO_PKG_VERSION"), "\0")).as_ptr()
 }
 
 /// The body of `flarena_allocator`: a static string.
@@ -195,4 +188,20 @@ pub fn allocator() -> *const c_char {
         c"glibc"
     }
     .as_ptr()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_fallback_has_its_count_and_a_former_name_that_of_the_new_one() {
+        let counts = std::array::from_fn(|index| index as u64 + 10);
+        let json = fallbacks(counts);
+        for (name, count) in recycler::FALLBACK_NAMES.iter().zip(counts) {
+            assert_eq!(json[name], count, "{name}");
+        }
+        assert!(json["patched_ended"].is_u64());
+        assert_eq!(json["patched_ended"], json["multi_vma_unmapped"]);
+    }
 }

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::finding::Finding;
 use super::stats::median;
-use crate::report::model::{Point, Process, Size};
+use crate::report::model::{Point, Process, Series, Size};
 
 /// So many of the latest rounds show the peak of a round. Single ones are noisy.
 const RECENT_ROUNDS: usize = 5;
@@ -96,7 +96,7 @@ fn used(point: &Point, limit_of: LimitOf) -> f64 {
 /// The use at the peaks of the latest rounds. Each is raised by the growth until now. The kernel counts the highest RSS of
 /// the process; where it rose within a round, the excess over each marker of the round counts beside the use there.
 fn recent_peaks(process: &Process, finding: &Finding, limit_of: LimitOf) -> Vec<f64> {
-    let Some(series) = process.series(&finding.stage) else {
+    let Some(series) = end_of_round(process, finding) else {
         return Vec::new();
     };
     let mut markers: Vec<&Point> = process.points().collect();
@@ -126,6 +126,14 @@ fn recent_peaks(process: &Process, finding: &Finding, limit_of: LimitOf) -> Vec<
         highest_before = visit.highest;
     }
     peaks.split_off(peaks.len().saturating_sub(RECENT_ROUNDS))
+}
+
+/// The last stage of a round, of those that occur as often as the one that decides.
+fn end_of_round<'a>(process: &'a Process, finding: &Finding) -> Option<&'a Series> {
+    let deciding = process.series(&finding.stage)?;
+    let stages = process.stages.iter().map(|(_, series)| series);
+    let as_often = stages.filter(|s| s.unit() == deciding.unit() && s.len() >= deciding.len());
+    as_often.max_by_key(|series| series.points().last().map(|point| point.order))
 }
 
 #[cfg(test)]
@@ -206,6 +214,42 @@ pub mod tests {
             ((without - left) / MB - 300.0).abs() < 1.0,
             "{left} {without}"
         );
+    }
+
+    #[test]
+    fn the_peak_at_the_end_of_the_last_round_counts_whichever_stage_decides() {
+        let left = |exact: &str| {
+            let marker = |seq: usize| {
+                let stage = ["train", "send"][seq % 2];
+                let noise = if stage == exact {
+                    0.0
+                } else {
+                    (seq * 7 % 5) as f64
+                };
+                let rss = 1024.0 + 50.0 * seq as f64 + noise;
+                let known = [(Size::Rss, rss), (Size::Cgroup, rss)];
+                Sample {
+                    stage: stage.into(),
+                    round: Some(seq as i64 / 2),
+                    cgroup_limit: if_known(8192.0 * MB),
+                    recent_peak_rss: (stage == "send").then_some((rss + 500.0) * MB),
+                    ..sample(seq, sizes(&known))
+                }
+            };
+            let (process, finding) = process_and_finding((0..48).map(marker));
+            TimeToLimit::estimate(&process, &finding, None)
+                .unwrap()
+                .left
+                / MB
+        };
+        let expected = 8192.0 - (1024.0 + 50.0 * 47.0 + 500.0);
+        for stage in ["train", "send"] {
+            assert!(
+                (left(stage) - expected).abs() < 10.0,
+                "{} {expected}",
+                left(stage)
+            );
+        }
     }
 
     #[test]

@@ -100,14 +100,14 @@ fn most(run: &[ProcessReport]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::analyse::fixtures::{analyse, processes, sample, sizes};
+    use crate::report::analyse::fixtures::{analyse, if_known, processes, sample, sizes};
     use crate::report::model::{Sample, Size};
 
     /// A process with each of these sizes in MB by round, and this CPU time in seconds.
     fn run(cpu: f64, all: &[fn(f64) -> f64]) -> Vec<ProcessReport> {
         let marker = |pid: usize, round: usize| Sample {
             pid: Some(pid as u32),
-            cpu_ms: Some(cpu * 1000.0 * round as f64 / 19.0),
+            cpu_ms: if_known(cpu * 1000.0 * round as f64 / 19.0),
             ..sample(round, sizes(&[(Size::Rss, all[pid](round as f64))]))
         };
         let pids = 0..all.len();
@@ -140,7 +140,7 @@ mod tests {
         );
         let unclear = run(
             unknown,
-            &[|round| 220.0 + 1.5 * round + 8.0 * ((round * 2.39).sin() + (round * 1.13).cos())],
+            &[|round| 220.0 + 0.95 * round + 8.0 * ((round * 2.39).sin() + (round * 1.13).cos())],
         );
         let text = sentence(&flat, &unclear);
         assert!(text.ends_with(", no certain growth in either"), "{text}");

@@ -262,7 +262,7 @@ fn slope_has_certain_sign(finding: &Finding) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::analyse::fixtures::{process_and_finding, sample, sizes};
+    use crate::report::analyse::fixtures::{if_known, process_and_finding, sample, sizes};
     use crate::report::explain::remedy::of_verdict;
     use crate::report::model::site_history_tests::growing;
     use crate::report::model::Sample;
@@ -457,7 +457,7 @@ mod tests {
         let marker = |round: usize| {
             let (live, released) = live_and_released(round);
             Sample {
-                gc_released: Some(released * MB),
+                gc_released: if_known(released * MB),
                 gc_live_after: (released > 0.0).then_some(live * MB),
                 gc_ms: Some(10.0),
                 ..sample(
@@ -507,6 +507,18 @@ mod tests {
         assert_eq!(verdict, Verdict::Flat, "{text}");
         assert!(text.contains(" excludes growth above 0."), "{text}");
         assert!(text.ends_with("MB/round."), "{text}");
+    }
+
+    #[test]
+    fn a_level_that_alternates_is_said_to_alternate_and_has_no_steps() {
+        for rounds in [1, 3] {
+            let is_high = |round: f64| (round / f64::from(rounds)) as u32 % 2 == 1;
+            let rss = |round| if is_high(round) { 400.0 } else { 300.0 };
+            let (verdict, text) = explanation(rss);
+            assert_eq!(verdict, Verdict::Flat, "{text}");
+            let start = "RSS alternates between 300.0 and 400.0 MB over 20 rounds";
+            assert!(text.starts_with(start), "{text}");
+        }
     }
 
     #[test]

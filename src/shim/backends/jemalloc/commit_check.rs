@@ -35,9 +35,6 @@ fn can_commit(size: usize) -> bool {
     let readable = ProtFlags::READ | ProtFlags::WRITE;
     // SAFETY: a new mapping at an address of the kernel's choice.
     let mapped = unsafe { mm::mmap_anonymous(ptr::null_mut(), size, readable, MapFlags::PRIVATE) };
-    match mapped {
-        // SAFETY: the range was mapped above and is not used.
-        Ok(start) => unsafe { mm::munmap(start, size) }.is_ok(),
-        Err(_) => false,
-    }
+    // SAFETY: the range was mapped above and is not used.
+    mapped.is_ok_and(|start| unsafe { mm::munmap(start, size) }.is_ok())
 }

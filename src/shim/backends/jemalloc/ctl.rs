@@ -41,7 +41,6 @@ pub const PERCPU_ARENA: Text = Text(c"opt.percpu_arena");
 pub const NEW_DIRTY_DECAY_MS: Value<isize> = value(c"arenas.dirty_decay_ms");
 pub const NEW_MUZZY_DECAY_MS: Value<isize> = value(c"arenas.muzzy_decay_ms");
 pub const PAGE: Value<usize> = value(c"arenas.page");
-pub const NBINS: Value<u32> = value(c"arenas.nbins");
 
 /// A write creates a thread, so it must not come from a constructor or a small allocation.
 pub const BACKGROUND_THREAD: Value<bool> = value(c"background_thread");
@@ -52,44 +51,19 @@ pub const PURGE_ALL: Command = Command(c"arena.4096.purge");
 /// The pages whose decay time has passed. An idle jemalloc never does so by itself.
 pub const DECAY_ALL: Command = Command(c"arena.4096.decay");
 
-/// Stops the decay of all arenas, also of those that are created later.
+/// Stops the decay of all arenas, also of those that are created later. Allocates.
 pub fn stop_decay() {
     const NEVER: isize = -1;
-    let arenas: u32 = read(c"arenas.narenas").unwrap_or(0);
-    for (of_arena, of_new) in [
-        (c"arena.0.dirty_decay_ms", NEW_DIRTY_DECAY_MS),
-        (c"arena.0.muzzy_decay_ms", NEW_MUZZY_DECAY_MS),
-    ] {
-        of_new.write(NEVER);
-        let (mut key, mut len, mut value) = ([0; 3], 3, NEVER);
-        // SAFETY: the name is NUL-terminated and has as many parts as the key.
-        unsafe { je::mallctlnametomib(of_arena.as_ptr(), key.as_mut_ptr(), &mut len) };
-        for arena in 0..arenas as usize {
-            key[1] = arena;
-            let (none, new) = (ptr::null_mut(), (&raw mut value).cast());
-            // SAFETY: the key has `len` parts, and the value the type of the key. jemalloc refuses an arena that does
-            // not exist yet.
-            unsafe {
-                je::mallctlbymib(
-                    key.as_ptr(),
-                    len,
-                    none,
-                    ptr::null_mut(),
-                    new,
-                    size_of::<isize>(),
-                )
-            };
+    NEW_DIRTY_DECAY_MS.write(NEVER);
+    NEW_MUZZY_DECAY_MS.write(NEVER);
+    for arena in 0..read(c"arenas.narenas").unwrap_or(0u32) {
+        for pages in ["dirty", "muzzy"] {
+            // jemalloc refuses an arena that does not exist yet.
+            if let Ok(name) = CString::new(format!("arena.{arena}.{pages}_decay_ms")) {
+                write(&name, NEVER);
+            }
         }
     }
-}
-
-/// The block size of a size class.
-pub fn bin_size(bin: u32) -> Option<usize> {
-    read(&CString::new(format!("arenas.bin.{bin}.size")).ok()?)
-}
-
-pub fn bin_slab_size(bin: u32) -> Option<usize> {
-    read(&CString::new(format!("arenas.bin.{bin}.slab_size")).ok()?)
 }
 
 /// The value of an option as text; `None` if jemalloc cannot report it.
@@ -120,6 +94,13 @@ fn read<T: Copy + Default>(name: &CStr) -> Option<T> {
     (error == 0).then_some(value)
 }
 
+/// False if jemalloc refuses the value.
+fn write<T>(name: &CStr, mut value: T) -> bool {
+    let (none, new) = (ptr::null_mut(), (&raw mut value).cast());
+    // SAFETY: the name is NUL-terminated; mallctl reads a T, and compares the length.
+    unsafe { je::mallctl(name.as_ptr(), none, ptr::null_mut(), new, size_of::<T>()) == 0 }
+}
+
 fn text(name: &CStr) -> Option<&'static str> {
     let address = read::<usize>(name)? as *const c_char;
     if address.is_null() {
@@ -135,10 +116,8 @@ impl<T: Copy + Default> Value<T> {
     }
 
     /// False if jemalloc refuses the value.
-    pub fn write(&self, mut value: T) -> bool {
-        let (none, new) = (ptr::null_mut(), (&raw mut value).cast());
-        // SAFETY: the name is NUL-terminated; mallctl reads a T, and compares the length.
-        unsafe { je::mallctl(self.0.as_ptr(), none, ptr::null_mut(), new, size_of::<T>()) == 0 }
+    pub fn write(&self, value: T) -> bool {
+        write(self.0, value)
     }
 }
 

@@ -1,7 +1,7 @@
 //! jemalloc's own fork handlers, which it registers by `pthread_atfork` when it initialises.
 
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
+use std::sync::OnceLock;
 
 unsafe extern "C" {
     #[link_name = "_rjem_je_arena_emap_global"]
@@ -14,16 +14,11 @@ unsafe extern "C" {
 
 pub type Handler = Option<unsafe extern "C" fn()>;
 
-static HANDLERS: [AtomicPtr<()>; 3] = [const { AtomicPtr::new(std::ptr::null_mut()) }; 3];
+static HANDLERS: OnceLock<[Handler; 3]> = OnceLock::new();
 
 /// Replaces `pthread_atfork` for jemalloc: `backends::fork` calls the handlers when they are needed.
 pub fn keep(handlers: [Handler; 3]) {
-    for (slot, handler) in HANDLERS.iter().zip(handlers) {
-        slot.store(
-            handler.map_or(std::ptr::null_mut(), |f| f as *mut ()),
-            Relaxed,
-        );
-    }
+    HANDLERS.get_or_init(|| handlers);
 }
 
 /// Takes jemalloc's locks.
@@ -43,7 +38,7 @@ pub fn renew_locks() {
 /// Resets a lock that jemalloc's handlers miss: a thread that maps a new leaf of the page map holds it across the
 /// system call. A child that inherits it locked would deadlock at its first block in a new leaf.
 fn renew_emap_lock() {
-    if HANDLERS[2].load(Relaxed).is_null() {
+    if HANDLERS.get().is_none() {
         return; // jemalloc is not initialised
     }
     // SAFETY: jemalloc created this map from this base. With `zeroed` the call changes only the lock. The child has
@@ -52,10 +47,7 @@ fn renew_emap_lock() {
 }
 
 fn run(index: usize) {
-    let address = HANDLERS[index].load(Relaxed);
-    // SAFETY: the value is null or was stored by keep() from a Handler.
-    let handler: Handler = unsafe { std::mem::transmute(address) };
-    if let Some(handler) = handler {
+    if let Some(handler) = HANDLERS.get().and_then(|handlers| handlers[index]) {
         // SAFETY: jemalloc's handlers only require their place around a fork, which the callers keep.
         unsafe { handler() };
     }

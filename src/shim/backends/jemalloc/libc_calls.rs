@@ -57,7 +57,7 @@ unsafe extern "C" fn pthread_atfork(prepare: Handler, parent: Handler, child: Ha
 }
 
 /// The first step of jemalloc's initialisation that may fail. If it fails, the initialisation ends.
-unsafe extern "C" fn pages_boot() -> bool {
+unsafe extern "C" fn _rjem_je_pages_boot() -> bool {
     // SAFETY: the function has no argument and no precondition.
     INIT_DISABLED.load(Relaxed) || unsafe { __real__rjem_je_pages_boot() }
 }
@@ -86,7 +86,10 @@ unsafe fn bind_shards(thread: *mut c_void) {
 
 /// Chooses the arena of a thread that has none. Without memory for a new arena the thread shares arena 0; jemalloc
 /// would continue with a null pointer.
-unsafe extern "C" fn arena_choose_hard(thread: *mut c_void, internal: bool) -> *mut c_void {
+unsafe extern "C" fn _rjem_je_arena_choose_hard(
+    thread: *mut c_void,
+    internal: bool,
+) -> *mut c_void {
     // SAFETY: the arguments keep arena_choose_hard's contract.
     let chosen = unsafe { __real__rjem_je_arena_choose_hard(thread, internal) };
     if !chosen.is_null() {
@@ -191,7 +194,7 @@ unsafe extern "C" fn dlsym(_handle: *mut c_void, name: *const c_char) -> *mut c_
 
 /// The unwinder of the other builds asks for the tables of an address. glibc before 2.35 lacks the function, and so does
 /// musl, where nothing unwinds.
-unsafe extern "C" fn dl_find_object(address: *mut c_void, found: *mut c_void) -> c_int {
+unsafe extern "C" fn _dl_find_object(address: *mut c_void, found: *mut c_void) -> c_int {
     let function = objects::in_libc(c"_dl_find_object");
     // SAFETY: glibc declares this type for the name.
     let function: Option<unsafe extern "C" fn(*mut c_void, *mut c_void) -> c_int> =
@@ -245,40 +248,40 @@ macro_rules! jump {
 /// Functions that jemalloc reaches through a table. The loader fills it with the functions that the program calls, and
 /// `bind_to_libc` with libc's own.
 macro_rules! libcs_own {
-    ($($name:literal)*) => {
+    ($($name:ident)*) => {
         std::arch::global_asm!(
             ".pushsection .data.flarena_libcs_own, \"aw\"",
             ".balign 8",
             ".globl flarena_libcs_own",
             ".hidden flarena_libcs_own",
             "flarena_libcs_own:",
-            $(concat!(".Lflarena_own_", $name, ": .quad __real_", $name),)*
+            $(concat!(".Lflarena_own_", stringify!($name), ": .quad __real_", stringify!($name)),)*
             ".popsection",
             ".pushsection .text.flarena_libcs_own, \"ax\"",
             $(
-                concat!(".globl __wrap_", $name),
-                concat!(".hidden __wrap_", $name),
-                concat!(".type __wrap_", $name, ", @function"),
-                concat!("__wrap_", $name, ":"),
-                jump!(through concat!(".Lflarena_own_", $name)),
+                concat!(".globl __wrap_", stringify!($name)),
+                concat!(".hidden __wrap_", stringify!($name)),
+                concat!(".type __wrap_", stringify!($name), ", @function"),
+                concat!("__wrap_", stringify!($name), ":"),
+                jump!(through concat!(".Lflarena_own_", stringify!($name))),
             )*
             ".popsection",
         );
-        const LIBCS_OWN: [&CStr; [$($name),*].len()] =
-            [$(match CStr::from_bytes_with_nul(concat!($name, "\0").as_bytes()) {
+        const LIBCS_OWN: [&CStr; [$(stringify!($name)),*].len()] =
+            [$(match CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
                 Ok(name) => name,
                 Err(_) => panic!(),
             }),*];
     };
 }
 
-libcs_own!(
-    "pthread_mutex_init" "pthread_mutex_lock" "pthread_mutex_trylock" "pthread_mutex_unlock"
-    "pthread_mutexattr_init" "pthread_mutexattr_settype" "pthread_mutexattr_destroy"
-    "pthread_cond_init" "pthread_cond_signal" "pthread_cond_wait" "pthread_cond_timedwait"
-    "pthread_key_create" "pthread_setspecific" "pthread_join" "pthread_sigmask" "pthread_setname_np"
-    "sigfillset" "sched_getcpu" "sched_setaffinity" "sched_yield" "getpid" "sbrk" "syscall"
-);
+libcs_own! {
+    pthread_mutex_init pthread_mutex_lock pthread_mutex_trylock pthread_mutex_unlock
+    pthread_mutexattr_init pthread_mutexattr_settype pthread_mutexattr_destroy
+    pthread_cond_init pthread_cond_signal pthread_cond_wait pthread_cond_timedwait
+    pthread_key_create pthread_setspecific pthread_join pthread_sigmask pthread_setname_np
+    sigfillset sched_getcpu sched_setaffinity sched_yield getpid sbrk syscall
+}
 
 unsafe extern "C" {
     #[link_name = "flarena_libcs_own"]
@@ -299,31 +302,20 @@ pub fn bind_to_libc() {
 
 // Hidden symbols, unlike those of `no_mangle`: other objects must not find these names.
 macro_rules! answer {
-    ($name:literal, $function:path) => {
+    ($($name:ident)*) => {$(
         std::arch::global_asm!(
-            concat!(".globl ", $name),
-            concat!(".hidden ", $name),
-            concat!(".type ", $name, ", @function"),
-            concat!($name, ":"),
+            concat!(".globl __wrap_", stringify!($name)),
+            concat!(".hidden __wrap_", stringify!($name)),
+            concat!(".type __wrap_", stringify!($name), ", @function"),
+            concat!("__wrap_", stringify!($name), ":"),
             jump!(),
-            sym $function
+            sym $name
         );
-    };
+    )*};
 }
 
-answer!("__wrap_secure_getenv", secure_getenv);
-answer!("__wrap_readlink", readlink);
-answer!("__wrap_pthread_atfork", pthread_atfork);
-answer!("__wrap_mmap", mmap);
-answer!("__wrap_munmap", munmap);
-answer!("__wrap_mprotect", mprotect);
-answer!("__wrap_madvise", madvise);
-answer!("__wrap_clock_gettime", clock_gettime);
-answer!("__wrap_gettimeofday", gettimeofday);
-answer!("__wrap_sysconf", sysconf);
-answer!("__wrap_sched_getaffinity", sched_getaffinity);
-answer!("__wrap_dlsym", dlsym);
-answer!("__wrap_dladdr", dladdr);
-answer!("__wrap__dl_find_object", dl_find_object);
-answer!("__wrap__rjem_je_pages_boot", pages_boot);
-answer!("__wrap__rjem_je_arena_choose_hard", arena_choose_hard);
+answer! {
+    secure_getenv readlink pthread_atfork mmap munmap mprotect madvise clock_gettime gettimeofday
+    sysconf sched_getaffinity dlsym dladdr _dl_find_object
+    _rjem_je_pages_boot _rjem_je_arena_choose_hard
+}

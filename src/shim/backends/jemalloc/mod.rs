@@ -54,13 +54,13 @@ impl Backend for Jemalloc {
     }
 
     #[inline(always)]
-    unsafe fn malloc(size: usize) -> *mut c_void {
+    unsafe extern "C" fn malloc(size: usize) -> *mut c_void {
         // SAFETY: jemalloc accepts any size.
         after_purge(size, || unsafe { je::malloc(size) })
     }
 
     #[inline(always)]
-    unsafe fn calloc(count: usize, size: usize) -> *mut c_void {
+    unsafe extern "C" fn calloc(count: usize, size: usize) -> *mut c_void {
         // SAFETY: jemalloc accepts any sizes and checks their product.
         after_purge(count.saturating_mul(size), || unsafe {
             je::calloc(count, size)
@@ -68,13 +68,13 @@ impl Backend for Jemalloc {
     }
 
     #[inline(always)]
-    unsafe fn realloc(ptr: *mut c_void, size: usize) -> *mut c_void {
+    unsafe extern "C" fn realloc(ptr: *mut c_void, size: usize) -> *mut c_void {
         // SAFETY: by the trait's contract the block is live in jemalloc and neither argument is zero.
         after_purge(size, || unsafe { je::realloc(ptr, size) })
     }
 
     #[inline(always)]
-    unsafe fn free(ptr: *mut c_void) {
+    unsafe extern "C" fn free(ptr: *mut c_void) {
         // SAFETY: the block is live in jemalloc by the trait's contract.
         unsafe { je::free(ptr) }
     }
@@ -120,13 +120,7 @@ impl Backend for Jemalloc {
 /// the recycler's.
 #[inline(always)]
 fn after_purge(size: usize, allocate: impl Fn() -> *mut c_void) -> *mut c_void {
-    let purge = || {
-        let is_limited = limits::is_any_set();
-        if is_limited {
-            purge_all();
-        }
-        is_limited
-    };
+    let purge = || limits::is_any_set().then(purge_all).is_some();
     refusals::try_again(|| commit_check::alloc_if_backed(size, &allocate), purge)
 }
 

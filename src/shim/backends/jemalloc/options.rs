@@ -50,27 +50,18 @@ pub fn configure(serves: bool, environment: &Snapshot) {
 
 /// The user's pairs over the defaults.
 fn effective_options(user: &[u8], buffer: &mut [u8]) -> usize {
-    let mut number = [0; 12];
-    let narenas = arenas_for_quota().map(|n| (&b"narenas"[..], decimal(n, &mut number)));
-    let bytes = |(key, value): (&'static str, &'static str)| (key.as_bytes(), value.as_bytes());
-    let thp_always =
-        huge_pages::are_always_enabled().then_some(bytes(defaults::MALLOC_CONF_THP_ALWAYS));
-    let limited =
-        limits::is_address_space_limited().then_some(bytes(defaults::MALLOC_CONF_LIMITED));
-    let small_slabs =
-        cfg!(target_arch = "x86_64").then_some(bytes(defaults::MALLOC_CONF_SMALL_SLABS));
-    let standard = malloc_conf::pairs(defaults::MALLOC_CONF.as_bytes(), |_, _| ())
-        .map(|Pair { key, value }| (key, value));
-    malloc_conf::merge(
-        user,
-        standard
-            .chain(narenas)
-            .chain(thp_always)
-            .chain(limited)
-            .chain(small_slabs),
-        buffer,
-        |_, _| (),
-    )
+    let mut number = itoa::Buffer::new();
+    let here = [
+        arenas_for_quota().map(|n| ("narenas", number.format(n))),
+        huge_pages::are_always_enabled().then_some(defaults::MALLOC_CONF_THP_ALWAYS),
+        limits::is_address_space_limited().then_some(defaults::MALLOC_CONF_LIMITED),
+        cfg!(target_arch = "x86_64").then_some(defaults::MALLOC_CONF_SMALL_SLABS),
+    ];
+    let here = here.into_iter().flatten();
+    let here = here.map(|(key, value)| (key.as_bytes(), value.as_bytes()));
+    let everywhere = malloc_conf::pairs(defaults::MALLOC_CONF.as_bytes(), |_, _| ());
+    let everywhere = everywhere.map(|Pair { key, value }| (key, value));
+    malloc_conf::merge(user, everywhere.chain(here), buffer, |_, _| ())
 }
 
 /// Four arenas per CPU of the container's quota. `None` keeps jemalloc's own rule, which counts the CPUs that
@@ -89,18 +80,6 @@ pub fn expect_limit(environment: &Snapshot) {
     if limits::is_address_space_limited() && users_value(environment, "retain").is_none() {
         // SAFETY: the variable is a plain bool of jemalloc. Both values are valid at any time for each extent.
         unsafe { RETAIN.store(false, Relaxed) };
-    }
-}
-
-fn decimal(mut n: u32, buffer: &mut [u8; 12]) -> &[u8] {
-    let mut start = buffer.len();
-    loop {
-        start -= 1;
-        buffer[start] = b'0' + (n % 10) as u8;
-        n /= 10;
-        if n == 0 {
-            return &buffer[start..];
-        }
     }
 }
 
@@ -153,11 +132,5 @@ mod tests {
         let options = effective("background_thread:true,dirty_decay_ms:7");
         assert!(!options.contains("background_thread"), "{options}");
         assert!(options.ends_with("dirty_decay_ms:7"), "{options}");
-    }
-
-    #[test]
-    fn numbers_are_written_in_decimal() {
-        assert_eq!(decimal(0, &mut [0; 12]), b"0");
-        assert_eq!(decimal(4_294_967_295, &mut [0; 12]), b"4294967295");
     }
 }

@@ -3,9 +3,13 @@
 use super::cleaned::Cleaned;
 use super::segments::{segments, Segment};
 
+/// At most one sample of so many is in a burst. More are a part of the series, such as levels that alternate.
+const MAX_SHARE: usize = 3;
+
 /// The segments, after bursts are replaced: short segments between two that continue each other.
 pub fn segments_without_bursts(series: &mut Cleaned, material: f64) -> Vec<Segment> {
-    let mut found = segments(&series.x, &series.y, &series.noise);
+    let with_bursts = segments(&series.x, &series.y, &series.noise);
+    let (original, mut found) = (series.clone(), with_bursts.clone());
     while let Some((before, after)) = burst(series, &found, material) {
         for i in before.to..after.from {
             let x = series.x[i];
@@ -13,6 +17,11 @@ pub fn segments_without_bursts(series: &mut Cleaned, material: f64) -> Vec<Segme
             series.is_replaced[i] = true;
         }
         found = segments(&series.x, &series.y, &series.noise);
+    }
+    let replaced = series.is_replaced.iter().filter(|is| **is).count();
+    if MAX_SHARE * replaced > series.y.len() {
+        *series = original;
+        return with_bursts;
     }
     found
 }

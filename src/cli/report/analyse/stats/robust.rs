@@ -120,6 +120,11 @@ pub fn without_outliers(x: &[f64], values: &[f64], noise: f64) -> Vec<f64> {
     };
     let signs: Vec<f64> = (0..n).map(outlier_sign).collect();
     let mut cleaned = values.to_vec();
+    // So many are a part of the series: levels that alternate, or teeth.
+    let outliers = signs.iter().filter(|sign| **sign != 0.0).count();
+    if MAX_SHARE * outliers > n {
+        return cleaned;
+    }
     let mut start = 0;
     for run in signs.chunk_by(|a, b| a == b) {
         let end = start + run.len();
@@ -140,6 +145,8 @@ pub fn without_outliers(x: &[f64], values: &[f64], noise: f64) -> Vec<f64> {
     cleaned
 }
 
+/// At most one sample of so many is an outlier.
+const MAX_SHARE: usize = 3;
 /// Samples on each side of a sample that predict it.
 const NEIGHBOURS: usize = 4;
 
@@ -178,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn isolated_spikes_are_replaced_and_steps_and_teeth_stay() {
+    fn isolated_spikes_are_replaced_and_steps_teeth_and_alternating_levels_stay() {
         let mut series = vec![5.0; 20];
         series[8] = 500.0;
         series[14..].iter_mut().for_each(|v| *v = 50.0);
@@ -188,5 +195,7 @@ mod tests {
         assert_eq!([8, 13, 14, 19].map(|i| cleaned[i]), [5.0, 5.0, 50.0, 50.0]);
         let teeth: Vec<f64> = (0..40).map(|i| f64::from(i % 5) * 10.0).collect();
         assert_eq!(without_outliers(&x, &teeth, 1.0)[5..35], teeth[5..35]);
+        let levels: Vec<f64> = (0..40).map(|i| f64::from(i / 3 % 2) * 50.0).collect();
+        assert_eq!(without_outliers(&x, &levels, 1.0), levels);
     }
 }
