@@ -1,13 +1,13 @@
 //! Judges allocation sites: how much each holds, by how much it grows, and which one explains the
 //! verdict on the process.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use flarena_shared::sites::Holding;
 
 use super::analyse::stats::{Slope, Trend};
 use super::analyse::Verdict;
-use super::model::{Process, RoundHoldings, SiteHistory, Size};
+use super::model::{RoundHoldings, SiteHistory};
 use super::units::{plural, printable, signed_size, size};
 
 /// So many rounds at the start are left out, because they fill caches and buffers.
@@ -88,13 +88,6 @@ fn settled<'a, 'b>(
     &rounds[(rounds.len() - count + WARM_UP_ROUNDS).min(rounds.len() - 1)..]
 }
 
-/// True if sites were turned on in the running process, and too few rounds have passed since older blocks were replaced.
-pub fn replace_older_blocks(history: &SiteHistory) -> bool {
-    let mut rounds = history.rounds().values();
-    let is_late = rounds.any(|round| round.before_bytes.is_some());
-    is_late && trends(history).iter().all(|trend| trend.slope.is_none())
-}
-
 /// The site that grows most.
 fn fastest_growing(history: &SiteHistory) -> Option<SiteTrend> {
     let first = trends(history).into_iter().next();
@@ -139,46 +132,6 @@ fn trend(rounds: &[(&i64, &RoundHoldings)], site: u32) -> SiteTrend {
         oldest: known().filter_map(|one| one.oldest).max(),
         median: latest.and_then(|one| one.median),
     }
-}
-
-/// True if ONNX Runtime allocated the blocks of the site that grows most: they are parts of its arena.
-pub fn grows_in_onnx_runtime(history: &SiteHistory) -> bool {
-    let growing = fastest_growing(history);
-    let stack = growing.and_then(|trend| history.stack(trend.site));
-    let innermost = stack.and_then(|stack| stack.frames.first());
-    innermost.is_some_and(|frame| frame.0.contains("/onnxruntime/"))
-}
-
-/// Live memory in small blocks, if these are not sampled.
-pub struct SmallBlocks {
-    /// In the last round.
-    pub bytes: f64,
-    /// They hold more than half of the growth of live memory.
-    pub hold_growth: bool,
-}
-
-/// `None` if the process records no sites, or also those of small blocks, or its markers lack live memory.
-pub fn small_blocks(process: &Process) -> Option<SmallBlocks> {
-    if process.allocation_sites.has_small_blocks {
-        return None;
-    }
-    let mut live_by_round: BTreeMap<i64, f64> = BTreeMap::new();
-    for point in process.points().filter(|point| !point.round.is_nan()) {
-        let least = live_by_round.entry(point.round as i64).or_insert(f64::NAN);
-        *least = least.min(point.sizes[Size::Live]);
-    }
-    let in_round = |(round, held): (&i64, &RoundHoldings)| {
-        let live = *live_by_round.get(round)?;
-        let small = (live - held.total_bytes() as f64).max(0.0);
-        (!live.is_nan()).then_some((live, small))
-    };
-    let rounds = process.allocation_sites.rounds().iter();
-    let rounds: Vec<(f64, f64)> = rounds.filter_map(in_round).skip(WARM_UP_ROUNDS).collect();
-    let ((live_first, small_first), (live_last, small_last)) = (*rounds.first()?, *rounds.last()?);
-    Some(SmallBlocks {
-        bytes: small_last,
-        hold_growth: small_last - small_first > 0.5 * (live_last - live_first).max(MIN_BYTES),
-    })
 }
 
 /// The site that explains the verdict: the one that grows most, or for cyclic garbage the one that
@@ -227,7 +180,7 @@ fn age_and_place(history: &SiteHistory, trend: &SiteTrend, held: &str) -> String
 mod tests {
     use super::*;
     use crate::report::model::site_history_tests::{
-        growing as history, growing_after, growing_in, growing_with_error, in_two_sites,
+        growing as history, growing_after, growing_with_error, in_two_sites,
     };
 
     const MB: u64 = 1 << 20;
@@ -265,12 +218,6 @@ mod tests {
         let replaced = [0, 40, 80, 120, 160, 200, 200, 200, 200, 200, 200, 200];
         let before = replaced.map(|bytes| 260 - bytes);
         assert_eq!(with(&before, &replaced), None);
-        let first_six = growing_after(&mb(&before[..6]), &mb(&replaced[..6]));
-        assert!(replace_older_blocks(&first_six));
-        assert!(!replace_older_blocks(&growing_after(
-            &mb(&before),
-            &mb(&replaced)
-        )));
         // A leak beside it shows when all is replaced.
         let leak = std::array::from_fn::<u64, 12, _>(|round| replaced[round] + 10 * round as u64);
         let found = with(&before, &leak).unwrap();
@@ -312,14 +259,6 @@ mod tests {
         assert_eq!(trends(&history).len(), 1);
         let text = growth(&history).unwrap();
         assert!(text.starts_with("+128.0 MB per round"), "{text}");
-    }
-
-    #[test]
-    fn growth_of_the_arena_of_onnx_runtime_is_recognised_by_the_innermost_frame() {
-        let eight = [1, 2, 3, 4, 5, 6, 7, 8].map(|n| (n * 128) << 20);
-        assert!(!grows_in_onnx_runtime(&history(&eight)));
-        let onnx = growing_in("/v/onnxruntime/capi/session.py", &eight);
-        assert!(grows_in_onnx_runtime(&onnx));
     }
 
     #[test]

@@ -1,5 +1,4 @@
-//! Finds what happened after a stage of the program: growth that only periodic markers show, and a peak
-//! that no marker shows.
+//! Finds growth after a stage of the program that only periodic markers show.
 
 use flarena_shared::stages::Stage;
 use serde::Serialize;
@@ -18,15 +17,6 @@ pub struct GrowthInside {
     pub has_fallen: bool,
 }
 
-/// The highest RSS of a process, which the kernel counted and no marker shows.
-#[derive(Clone, Debug, PartialEq)]
-pub struct HiddenPeak {
-    /// The next marker.
-    pub stage: String,
-    pub round: Option<i64>,
-    pub rss: f64,
-}
-
 /// Smaller growth above the markers of the program is not worth a sentence.
 const MIN_GROWTH_SHARE: f64 = 0.05;
 const MIN_GROWTH_BYTES: f64 = (16 << 20) as f64;
@@ -40,7 +30,8 @@ pub fn growth_inside(process: &Process) -> Option<GrowthInside> {
     let mut marks: Vec<(&str, &Point)> = marks.collect();
     marks.sort_by_key(|(_, point)| point.order);
     let peaks = marks.iter().map(|(_, point)| point.peak);
-    let least = worth_a_sentence(peaks.fold(f64::NAN, f64::max));
+    let highest = peaks.fold(f64::NAN, f64::max);
+    let least = highest + (highest * MIN_GROWTH_SHARE).max(MIN_GROWTH_BYTES);
     let periodic = process.series(Stage::Periodic.name())?.points().iter();
     let grown = periodic.filter(|point| point.peak > least);
     let growth = grown.filter_map(|point| {
@@ -55,23 +46,6 @@ pub fn growth_inside(process: &Process) -> Option<GrowthInside> {
         })
     });
     growth.max_by(|a, b| a.bytes.total_cmp(&b.bytes))
-}
-
-/// `None` if a marker shows about as much.
-pub fn hidden_peak(process: &Process) -> Option<HiddenPeak> {
-    let (stage, round) = process.peak_before.clone()?;
-    let shown = process.stages.iter().map(|(_, series)| series.peak_rss());
-    let is_hidden = process.peak_rss > worth_a_sentence(shown.fold(f64::NAN, f64::max));
-    is_hidden.then_some(HiddenPeak {
-        stage,
-        round,
-        rss: process.peak_rss,
-    })
-}
-
-/// A size that differs enough from the highest one of the markers.
-fn worth_a_sentence(highest: f64) -> f64 {
-    highest + (highest * MIN_GROWTH_SHARE).max(MIN_GROWTH_BYTES)
 }
 
 #[cfg(test)]
@@ -117,22 +91,5 @@ mod tests {
         };
         assert_eq!(after(700.0), None);
         assert!(after(20.0).is_some_and(|growth| growth.has_fallen));
-    }
-
-    #[test]
-    fn a_peak_between_two_markers_is_found_before_the_later_one() {
-        let peak_of = |peaks: [f64; 3]| {
-            let marker = |(seq, peak): (usize, f64)| Sample {
-                peak_rss: Some(peak * MB),
-                ..sample(seq, sizes(&[(Size::Rss, 59.0)]))
-            };
-            hidden_peak(&processes(peaks.into_iter().enumerate().map(marker))[0])
-        };
-        let found = peak_of([59.0, 539.0, 539.0]).unwrap();
-        assert_eq!(
-            (&*found.stage, found.round, found.rss / MB),
-            ("send", Some(1), 539.0)
-        );
-        assert_eq!(peak_of([59.0, 60.0, 60.0]), None);
     }
 }

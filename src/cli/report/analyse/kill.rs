@@ -17,8 +17,7 @@ pub struct Kill {
     /// The last stage of the program, if it has one.
     pub stage: Option<String>,
     pub round: Option<i64>,
-    /// Time, RSS and limit at the last marker.
-    pub t: f64,
+    /// RSS and limit at the last marker.
     pub rss: f64,
     pub limit: f64,
     /// The number of processes that the same evidence names; 1 if it names only this one.
@@ -99,7 +98,6 @@ fn name(
             is_counted: counted.is_some(),
             stage: stage.map(|(name, _)| name.to_owned()),
             round: stage.and_then(|(_, point)| point.known_round()),
-            t: process.last_time(),
             rss: rss(place),
             limit: process.cgroup_limit,
             candidate_count: if is_one_of_several { suspects.len() } else { 1 },

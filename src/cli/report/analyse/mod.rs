@@ -35,7 +35,7 @@ use judge::Judged;
 use stats::{median, Slope, Trend};
 
 pub use attribution::median_sizes;
-pub use between_stages::{GrowthInside, HiddenPeak};
+pub use between_stages::GrowthInside;
 pub use comparison::{Comparison, Pair, SiteComparison, StageComparison};
 pub use finding::{Cause, Finding, MemoryKind, NamedStep, Quantity, Verdict};
 pub use garbage::swing;
@@ -60,8 +60,6 @@ pub struct ProcessReport {
     pub growth_inside: Option<GrowthInside>,
     /// Growth of PyTorch's memory on GPUs.
     pub gpu_growth: Option<GpuGrowth>,
-    /// A peak that no marker shows.
-    pub hidden_peak: Option<HiddenPeak>,
     /// Evidence that the kernel killed it. Set by [`find_kills`].
     pub kill: Option<Kill>,
     /// PSS at the last marker that has it; NaN if it shares no memory.
@@ -227,7 +225,6 @@ fn report(
         time_to_limit: TimeToLimit::estimate(&process, &finding, limit),
         gpu_growth: gpu::growth(&process, &finding.stage),
         growth_inside: between_stages::growth_inside(&process),
-        hidden_peak: between_stages::hidden_peak(&process),
         kill: None,
         process,
         finding,

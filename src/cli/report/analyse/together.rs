@@ -27,14 +27,11 @@ pub struct Group {
     pub name: String,
     /// Places in the list of reports.
     pub members: Vec<usize>,
-    /// The highest sum, its time, and the mean of the sum while a process runs.
+    /// The highest sum, and the mean of the sum while a process runs.
     pub peak: f64,
-    pub peak_time: f64,
     pub mean: f64,
     /// The part of the highest total.
     pub at_peak: f64,
-    /// Bytes per round of its processes that grow; NaN if none grows.
-    pub growth: f64,
 }
 
 pub struct Moment {
@@ -84,17 +81,12 @@ impl Together {
         let peak = all.peak()?;
         let mut groups: Vec<(Group, Curve)> = Vec::new();
         for (members, curve) in members.into_iter().zip(curves) {
-            let growing = members.iter().filter_map(|one| reports[*one].growth());
-            let growth = growing.map(|slope| slope.per_x).reduce(|a, b| a + b);
-            let highest = curve.peak();
             let group = Group {
                 name: names[members[0]].clone(),
                 members,
-                peak: highest.map_or(0.0, |level| level.bytes),
-                peak_time: highest.map_or(f64::NAN, |level| level.t),
+                peak: curve.peak().map_or(0.0, |level| level.bytes),
                 mean: curve.mean(end),
                 at_peak: curve.at(peak.step),
-                growth: growth.unwrap_or(f64::NAN),
             };
             groups.push((group, curve));
         }
@@ -255,22 +247,6 @@ mod tests {
         };
         let all = Together::of(&analyse(processes([marker(0, 60.0), marker(1, 120.0)])));
         assert_eq!(all.unwrap().peak / MB, 100.0);
-    }
-
-    #[test]
-    fn the_growth_of_a_site_is_that_of_its_processes_that_grow() {
-        let sites = [(1, "a", 2.0), (2, "a", 0.0), (3, "a", 3.0), (4, "b", 0.0)];
-        let row = |i: u32| {
-            let rows = sites.map(|(pid, site, growth)| {
-                let rss = 100.0 + growth * f64::from(i);
-                (pid, site, 10.0 * f64::from(i), "send", rss)
-            });
-            rows.into_iter()
-        };
-        let all = together(&(0..30).flat_map(row).collect::<Vec<Row>>());
-        // Four processes share the round numbers.
-        assert!((all.groups[0].growth / MB - 5.0 / 4.0).abs() < 0.1);
-        assert!(all.groups[1].growth.is_nan());
     }
 
     #[test]

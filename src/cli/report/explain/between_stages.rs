@@ -1,6 +1,6 @@
-//! Sentences about what happened after a stage of the program: growth, and a peak that no marker shows.
+//! The sentence about growth after a stage of the program.
 
-use crate::report::analyse::{GrowthInside, HiddenPeak};
+use crate::report::analyse::GrowthInside;
 use crate::report::units::{duration, printable, size};
 
 /// Shorter growth gives no rate per minute.
@@ -21,24 +21,13 @@ pub fn growth(growth: &GrowthInside) -> String {
     }
 }
 
-/// `Before the marker train of round 12 it held 538.9 MB for a time.`
-pub fn hidden_peak(peak: &HiddenPeak) -> String {
-    let (marker, held) = (in_round(&peak.stage, peak.round), size(peak.rss));
-    format!("Before the marker {marker} it held {held} for a time.")
-}
-
-/// `train of round 12`
-fn in_round(stage: &str, round: Option<i64>) -> String {
-    let stage = printable(stage);
-    match round {
-        Some(round) => format!("{stage} of round {round}"),
-        None => stage.to_string(),
-    }
-}
-
 /// `stage train of round 12`
 pub fn place(stage: &str, round: Option<i64>) -> String {
-    format!("stage {}", in_round(stage, round))
+    let stage = printable(stage);
+    match round {
+        Some(round) => format!("stage {stage} of round {round}"),
+        None => format!("stage {stage}"),
+    }
 }
 
 #[cfg(test)]

@@ -57,7 +57,6 @@ mod tests {
     fn text(is_counted: bool, stage: Option<&str>, candidates: &[&str]) -> String {
         sentence(&Kill {
             is_counted,
-            t: 1_795_156_366.0,
             stage: stage.map(str::to_owned),
             round: stage.map(|_| 3),
             rss: 950.0 * MB,

@@ -41,7 +41,6 @@ pub fn evidence(report: &ProcessReport) -> String {
         limit.filter(|_| report.kill.is_none()).map(limit_sentence),
         report.gpu_growth.as_ref().map(gpu::sentence),
         report.growth_inside.as_ref().map(between_stages::growth),
-        report.hidden_peak.as_ref().map(between_stages::hidden_peak),
         keeps_models.then(|| KEEPS_MODELS.to_owned()),
     ];
     sentences
@@ -148,18 +147,6 @@ fn place_of_marker(time: Option<String>, stage: &str, point: &Point) -> String {
     let round = point.known_round().map(|round| format!("round {round}"));
     let parts = time.into_iter().chain(round).chain([printable(stage)]);
     parts.collect::<Vec<_>>().join(", ")
-}
-
-/// The first names, and the number of the others.
-pub fn listed(names: &[String]) -> Option<String> {
-    /// More names are counted.
-    const MAX_NAMED: usize = 3;
-    let named = names[..names.len().min(MAX_NAMED)].join("; ");
-    match names.len() {
-        0 => None,
-        n if n <= MAX_NAMED => Some(named),
-        n => Some(format!("{named}; and {} more", n - MAX_NAMED)),
-    }
 }
 
 #[cfg(test)]

@@ -48,8 +48,8 @@ fn alone(verdict: Verdict, process: &Process, finding: &Finding) -> Option<Strin
         Verdict::Growth => {
             "start the job with `flarena run --profile`: its markers show live and free memory separately"
         }
-        Verdict::CyclicGarbage => cyclic_garbage(process)?,
-        Verdict::Unclear
+        Verdict::CyclicGarbage
+        | Verdict::Unclear
         | Verdict::WarmingUp
         | Verdict::Falling
         | Verdict::Flat
@@ -58,26 +58,11 @@ fn alone(verdict: Verdict, process: &Process, finding: &Finding) -> Option<Strin
     Some(text.to_owned())
 }
 
-/// Garbage that is collected in time needs no change, unless its peaks come near the limit.
-fn cyclic_garbage(process: &Process) -> Option<&'static str> {
-    const NEAR_LIMIT: f64 = 0.8;
-    let is_near = process.peak_rss > NEAR_LIMIT * process.cgroup_limit;
-    is_near.then_some(match process.records_sites() {
-        true => {
-            "the peaks come near the memory limit: break the cycle of references in the program"
-        }
-        false => {
-            "the peaks come near the memory limit: break the cycle of references in the program; \
-             `flarena run --sites` names the line that allocates"
-        }
-    })
-}
-
 pub fn is_mostly_shared(finding: &Finding) -> bool {
     finding.parts.shmem > finding.parts.file
 }
 
-pub fn is_served_by_malloc(finding: &Finding) -> bool {
+fn is_served_by_malloc(finding: &Finding) -> bool {
     !matches!(
         largest_live(finding),
         Some(MemoryKind::OutsideMalloc | MemoryKind::Pinned)
@@ -99,34 +84,21 @@ fn live_growth(process: &Process, finding: &Finding) -> &'static str {
     if let Some(pool) = Pool::largest(finding) {
         return pool.remedy;
     }
-    let has_records = !history.rounds().is_empty();
     match () {
         () if largest_live(finding) == Some(MemoryKind::Pinned) => PINNED,
         () if !is_served_by_malloc(finding) => {
             "run `flarena doctor --all PID` while the process runs; it names the memory outside malloc"
         }
-        () if !has_records && process.records_sites() => {
-            "look for a list, cache or history that gains entries and never drops them"
-        }
-        () if !has_records => {
-            "look for a list, cache or history that gains entries and never drops them; \
-             `flarena run --sites` names the line"
-        }
-        () if sites::small_blocks(process).is_some_and(|small| small.hold_growth) => {
-            "look for a list, cache or history of small objects that never drops entries; \
-             without `FLARENA_SITES_SAMPLE=off`, `flarena run --sites` names the line"
-        }
-        () if sites::grows_in_onnx_runtime(history) => {
-            "ONNX Runtime's CPU arena keeps the memory of the largest inputs: set \
-             `enable_cpu_mem_arena = False` in the SessionOptions of each session"
-        }
-        () if sites::replace_older_blocks(history) => {
-            "look for a list, cache or history that never drops entries. Its line is not known yet, because sites \
-             still replace blocks from before the recording began; `flarena report` names it some rounds later"
-        }
-        () => {
+        () if sites::explanation(history, finding.verdict).is_some() => {
             "look at the lines below: they probably fill a list, cache or history that never drops \
              entries"
+        }
+        () if process.records_sites() || !history.rounds().is_empty() => {
+            "look for a list, cache or history that gains entries and never drops them"
+        }
+        () => {
+            "look for a list, cache or history that gains entries and never drops them; \
+             `flarena run --sites` names the line"
         }
     }
 }

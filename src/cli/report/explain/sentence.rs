@@ -4,15 +4,13 @@ use super::phrases::{
     between, counted, growth_clause, quantity_name, rate, rate_per, rounds_phrase, settled_rounds,
     shares, steps,
 };
-use super::remedy::{is_mostly_shared, is_served_by_malloc, Pool};
+use super::remedy::{is_mostly_shared, Pool};
 use crate::report::analyse::stats::{
     median, Slope, MATERIAL_BYTES, MIN_ROUNDS, MIN_SETTLED_ROUNDS,
 };
 use crate::report::analyse::{swing, Finding, MemoryKind, Quantity, Verdict};
 use crate::report::model::{Collection, Process, Size};
-use crate::report::sites;
 use crate::report::units::{printable, rounds_to_zero, size, Amount, MB};
-use crate::who::phrases::unrecorded_small_blocks;
 
 pub fn sentence(process: &Process, finding: &Finding) -> String {
     let (quantity, over) = (quantity_name(finding), rounds_phrase(finding));
@@ -77,11 +75,6 @@ pub fn sentence(process: &Process, finding: &Finding) -> String {
 fn live_growth(process: &Process, finding: &Finding) -> String {
     let (grows, unit) = (growth_clause(finding), finding.unit);
     match finding.quantity {
-        Quantity::Live if is_level(finding) => format!(
-            "{grows}. RSS stays near {}, because the new blocks still fit into free memory that the \
-             allocator kept.",
-            size(finding.typical.footprint())
-        ),
         Quantity::Live => format!(
             "{grows}. RSS is mostly {}; whether it grows, too, is not certain yet.",
             between(finding.level.range)
@@ -100,21 +93,9 @@ fn live_growth(process: &Process, finding: &Finding) -> String {
                 None => String::new(),
             };
             let shares = shares(process, finding, "growth");
-            let small = sites::small_blocks(process);
-            let small = small.filter(|small| small.hold_growth && is_served_by_malloc(finding));
-            let small = small.map_or(String::new(), |small| {
-                format!(" {}.", unrecorded_small_blocks(small.bytes as u64))
-            });
-            format!("{grows}; {shares}{details}. The program holds more memory each {unit}.{small}")
+            format!("{grows}; {shares}{details}. The program holds more memory each {unit}.")
         }
     }
-}
-
-/// True if most values of RSS and swap are near the typical one.
-fn is_level(finding: &Finding) -> bool {
-    const MAX_RANGE_SHARE: f64 = 0.1;
-    let (low, high) = finding.level.range;
-    high - low <= MAX_RANGE_SHARE * finding.typical.footprint()
 }
 
 fn swap(process: &Process, finding: &Finding) -> String {
@@ -174,23 +155,12 @@ fn flat(finding: &Finding, process: &Process) -> String {
     let Slope { per_x, high, .. } = finding.trend.slope;
     let threshold = finding.trend.threshold;
     if let Some(steps) = steps(process, finding) {
-        let recent = match finding.steps.last().map_or(0, |step| step.samples_after) {
-            after if after < MIN_ROUNDS => {
-                format!(
-                    " Only {} followed the last step.",
-                    counted(after as u64, finding)
-                )
-            }
-            _ => String::new(),
-        };
         let apart = if finding.steps.len() == 1 {
             "step"
         } else {
             "steps"
         };
-        return format!(
-            "{steps}. Apart from the {apart}, {quantity} changes by {rate} {over}.{recent}"
-        );
+        return format!("{steps}. Apart from the {apart}, {quantity} changes by {rate} {over}.");
     }
     let unit = finding.unit;
     if slope_has_certain_sign(finding) && per_x.abs() <= threshold {
@@ -288,8 +258,8 @@ mod tests {
     use super::*;
     use crate::report::analyse::fixtures::{if_known, process_and_finding, sample, sizes};
     use crate::report::explain::remedy::of_verdict;
-    use crate::report::model::site_history_tests::{growing, growing_with_error};
-    use crate::report::model::{Sample, SiteHistory};
+    use crate::report::model::site_history_tests::growing;
+    use crate::report::model::Sample;
 
     /// Sentence and remedy for growth outside malloc, of which a share is in this pool.
     fn explanation_with_pool(pool: Option<Size>, share: f64) -> (String, String) {
@@ -386,47 +356,22 @@ mod tests {
         assert!(advice.contains("/dev/shm"), "{advice}");
     }
 
-    /// A process whose live memory grows by 10 MB per round, with these bytes at one site by round.
-    fn with_sites(held: impl Fn(u64) -> u64) -> (String, String) {
-        with_history(growing(&(0..24).map(held).collect::<Vec<_>>()))
-    }
-
-    fn with_history(history: SiteHistory) -> (String, String) {
-        let marker = |round: usize| {
-            let live = 20.0 + 10.0 * round as f64;
-            let kinds = [(Size::Rss, 10.0 + live), (Size::Live, live)];
-            sample(round, sizes(&kinds))
+    #[test]
+    fn a_remedy_points_to_the_lines_below_only_if_one_of_them_grows() {
+        let remedy = |held: fn(u64) -> u64| {
+            let marker = |round: usize| {
+                let live = 20.0 + 10.0 * round as f64;
+                let kinds = [(Size::Rss, 10.0 + live), (Size::Live, live)];
+                sample(round, sizes(&kinds))
+            };
+            let (mut process, finding) = process_and_finding((0..24).map(marker));
+            process.allocation_sites = growing(&(0..24).map(held).collect::<Vec<_>>());
+            of_verdict(&process, &finding).unwrap_or_default()
         };
-        let (mut process, finding) = process_and_finding((0..24).map(marker));
-        process.allocation_sites = history;
-        (
-            sentence(&process, &finding),
-            of_verdict(&process, &finding).unwrap_or_default(),
-        )
-    }
-
-    #[test]
-    fn growth_in_small_blocks_is_named_and_no_line_is_promised() {
-        let (sentence, remedy) = with_sites(|_| 1 << 20);
-        let part = " 249.0 MB are in blocks below `FLARENA_RECYCLE_MIN`";
-        assert!(sentence.contains(part), "{sentence}");
-        assert!(remedy.contains("FLARENA_SITES_SAMPLE"), "{remedy}");
-        assert!(!remedy.contains("lines below"), "{remedy}");
-    }
-
-    #[test]
-    fn sampled_small_blocks_are_not_called_unrecorded() {
-        let history = growing_with_error(&[1 << 20; 24], 1 << 18);
-        let (sentence, remedy) = with_history(history);
-        assert!(!sentence.contains("are in blocks below"), "{sentence}");
-        assert!(remedy.contains("lines below"), "{remedy}");
-    }
-
-    #[test]
-    fn growth_in_recorded_blocks_points_to_their_lines() {
-        let (sentence, remedy) = with_sites(|round| (15 + 10 * round) << 20);
-        assert!(!sentence.contains("are in blocks below"), "{sentence}");
-        assert!(remedy.contains("lines below"), "{remedy}");
+        let recorded = remedy(|round| (15 + 10 * round) << 20);
+        assert!(recorded.contains("lines below"), "{recorded}");
+        let unrecorded = remedy(|_| 1 << 20);
+        assert!(!unrecorded.contains("lines below"), "{unrecorded}");
     }
 
     /// The remedy for free memory that grows, with these settings in force.

@@ -53,8 +53,6 @@ pub struct Process {
     pub kill_counts: Vec<KillCount>,
     /// The highest RSS, also between the markers; NaN if unknown.
     pub peak_rss: f64,
-    /// Stage and round of the first marker after that peak; `None` if a marker shows the peak itself.
-    pub peak_before: Option<(String, Option<i64>)>,
     /// The highest CPU time in the markers; NaN if unknown.
     cpu_ms: f64,
     /// What is added to it: that of the processes before in a chain, less that at the start of the program, because an
@@ -94,11 +92,7 @@ pub struct KillCount {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Notice {
     Repeated,
-    /// By this many seconds.
-    ClockWentBack(f64),
     TooManyProcesses,
-    /// Processes of two machines have its pid and start.
-    Ambiguous,
 }
 
 /// Identifies a program of a process by the time at which it was loaded, in microseconds.
@@ -142,7 +136,7 @@ impl Process {
         if seq.is_some_and(|seq| !self.seen_numbers.insert(seq)) {
             return Some(Notice::Repeated);
         }
-        let seconds_back = self.advance_clock(order, sample.t);
+        self.advance_clock(order, sample.t);
         self.first_time = sample.t.map_or(self.first_time, |t| t.min(self.first_time));
         if sample.begins_program() {
             self.loaded = sample.t;
@@ -161,20 +155,15 @@ impl Process {
             series.compact(max_points_per_stage);
         }
         *total_points += series.len();
-        seconds_back.map(Notice::ClockWentBack)
+        None
     }
 
-    /// Stores the time of the latest marker. Returns the seconds by which the clock went back.
-    fn advance_clock(&mut self, order: Order, t: Option<f64>) -> Option<f64> {
-        // Threads that write markers at the same moment may swap places.
-        const TOLERANCE_SECONDS: f64 = 2.0;
-        let t = t?;
-        let (last_order, last_t) = *self.last_clock.get_or_insert((order, t));
-        if order <= last_order {
-            return None;
-        }
-        self.last_clock = Some((order, t));
-        (last_t - t > TOLERANCE_SECONDS).then_some(last_t - t)
+    fn advance_clock(&mut self, order: Order, t: Option<f64>) {
+        let is_latest = self.last_clock.is_none_or(|(last, _)| order > last);
+        self.last_clock = t
+            .map(|t| (order, t))
+            .filter(|_| is_latest)
+            .or(self.last_clock);
     }
 
     fn update_identity(&mut self, sample: &Sample) {
@@ -202,14 +191,8 @@ impl Process {
     /// Figures that are kept once per process, and not for each round.
     fn update_totals(&mut self, sample: &Sample) {
         let rss = sample.sizes[Size::Rss];
-        let highest = self.peak_rss.max(rss);
         let peak = sample.peak_rss.unwrap_or(f64::NAN);
-        if peak > highest {
-            self.peak_before = Some((sample.stage.clone(), sample.round));
-        } else if rss >= highest {
-            self.peak_before = None;
-        }
-        self.peak_rss = highest.max(peak);
+        self.peak_rss = self.peak_rss.max(rss).max(peak);
         self.note_kills(sample);
         self.cpu_ms = self.cpu_ms.max(sample.cpu_ms.unwrap_or(f64::NAN));
         self.memory_limit = sample.memory_limit.or(self.memory_limit);

@@ -16,8 +16,6 @@ pub struct SiteHistory {
     /// Sites whose stack has the same text as that of an earlier site. Their memory counts there.
     aliases: BTreeMap<u32, u32>,
     rounds: BTreeMap<i64, RoundHoldings>,
-    /// Small blocks are sampled, so they have sites, too.
-    pub has_small_blocks: bool,
     /// Samples that found no room in the table of the process.
     lost_samples: u64,
 }
@@ -57,10 +55,8 @@ impl SiteHistory {
                 before_bytes,
                 ..
             } => {
-                if let Some(small) = small {
-                    self.has_small_blocks = true;
-                    self.lost_samples = self.lost_samples.max(small.lost);
-                }
+                let lost = small.map_or(0, |small| small.lost);
+                self.lost_samples = self.lost_samples.max(lost);
                 if let Some(round) = round {
                     let holdings = RoundHoldings {
                         rest_bytes: rest.bytes,
@@ -155,12 +151,8 @@ pub mod tests {
     };
 
     fn stack_record(site: u32) -> Record {
-        stack_in("/x/fedavg.py", site)
-    }
-
-    fn stack_in(file: &str, site: u32) -> Record {
         let frames = vec![
-            Frame(file.into(), 351, "FedAvg.aggregate".into()),
+            Frame("/x/fedavg.py".into(), 351, "FedAvg.aggregate".into()),
             Frame("/x/run.py".into(), 2, "<module>".into()),
         ];
         let (v, owner) = (1, OWNER);
@@ -174,13 +166,8 @@ pub mod tests {
 
     /// One marker per round; site 3 holds the given bytes in each.
     pub fn growing(bytes: &[u64]) -> SiteHistory {
-        growing_in("/x/fedavg.py", bytes)
-    }
-
-    /// Like [`growing`], with the innermost frame in this file.
-    pub fn growing_in(file: &str, bytes: &[u64]) -> SiteHistory {
         let mut history = SiteHistory::default();
-        history.add(stack_in(file, 3));
+        history.add(stack_record(3));
         for (round, bytes) in bytes.iter().enumerate() {
             history.add(marker(&[3], round as i64, *bytes));
         }
@@ -229,7 +216,6 @@ pub mod tests {
     /// Like [`growing`], with this standard error of each estimate.
     pub fn growing_with_error(bytes: &[u64], error: u64) -> SiteHistory {
         let mut history = growing(bytes);
-        history.has_small_blocks = true;
         for round in history.rounds.values_mut() {
             round.sites.values_mut().for_each(|one| one.error = error);
         }

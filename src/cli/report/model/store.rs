@@ -54,9 +54,9 @@ impl Store {
     }
 
     pub fn add(&mut self, sample: &Sample, source: &SourceLine) -> Option<Notice> {
-        let (known, is_ambiguous) = match sample.pid {
+        let known = match sample.pid {
             Some(pid) => self.known_pid(pid, sample),
-            None => (self.by_log.get(&log_key(sample, source)).copied(), false),
+            None => self.by_log.get(&log_key(sample, source)).copied(),
         };
         if known.is_none() && self.processes.len() >= MAX_PROCESSES {
             return Some(Notice::TooManyProcesses);
@@ -74,7 +74,7 @@ impl Store {
         if self.points > MAX_POINTS && max_points > MIN_POINTS_PER_STAGE {
             self.halve_points();
         }
-        notice.or(is_ambiguous.then_some(Notice::Ambiguous))
+        notice
     }
 
     /// Adds a record of allocation sites, unless the limit of processes with sites is reached.
@@ -115,10 +115,9 @@ impl Store {
     }
 
     /// The program of this pid that wrote the sample. One program may serve many sites. Processes on two machines
-    /// can have the same pid and start time: then their hosts or sites differ, and their sequence numbers repeat.
-    /// Only a program's first marker has the host. After an exec another program has the same pid and start time,
-    /// and its sequence numbers begin at 0 again. Also true if the program of another machine may have written it.
-    fn known_pid(&self, pid: u32, sample: &Sample) -> (Option<usize>, bool) {
+    /// can have the same pid and start time: then their boots, hosts or sites differ. Only a program's first marker has
+    /// the host. After an exec another program has the same pid and start time, and its sequence numbers begin at 0 again.
+    fn known_pid(&self, pid: u32, sample: &Sample) -> Option<usize> {
         let process = |index: &usize| &self.processes[*index];
         let differ = |one: &Option<String>, other: &Option<String>| {
             one.as_ref()
@@ -156,20 +155,7 @@ impl Store {
                 false => programs.clone().find(is_loaded).or(programs.next()),
             }
         };
-        let is_of_another_machine =
-            |one: &usize, other: &usize| differ(&process(one).host, &process(other).host);
-        let mut named = candidates.iter().filter(|one| process(one).host.is_some());
-        let have_two_hosts = named.next().is_some_and(|first| {
-            let mut others = named;
-            others.any(|other| is_of_another_machine(first, other))
-        });
-        let fits = |index: &usize| serves(index) && is_new_there(index);
-        if have_two_hosts && let Some(found) = latest(&fits) {
-            let mut others = candidates.iter().filter(|other| fits(other));
-            let is_ambiguous = others.any(|other| is_of_another_machine(&found, other));
-            return (Some(found), is_ambiguous && sample.boot.is_none());
-        }
-        (latest(&serves).or_else(|| latest(&is_new_there)), false)
+        latest(&serves).or_else(|| latest(&is_new_there))
     }
 
     fn halve_points(&mut self) {

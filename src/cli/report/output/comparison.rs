@@ -12,7 +12,7 @@ use crate::report::analyse::stats::{Change, Interval, Slope};
 use crate::report::analyse::{
     Comparison, Pair, ProcessReport, SiteComparison, StageComparison, Together,
 };
-use crate::report::explain::{self, listed};
+use crate::report::explain;
 use crate::report::units::{or_dash, printable, signed_size, size, time_unit};
 
 /// The comparison with sizes in bytes, and null for unknown values.
@@ -54,6 +54,18 @@ fn changes(compared: &Comparison, length: ListLength) -> (Grid, Vec<String>) {
         rows: shown.concat(),
     };
     (grid, more.into_iter().chain(equal).collect())
+}
+
+/// The first names, and the number of the others.
+fn listed(names: &[String]) -> Option<String> {
+    /// More names are counted.
+    const MAX_NAMED: usize = 3;
+    let named = names[..names.len().min(MAX_NAMED)].join("; ");
+    match names.len() {
+        0 => None,
+        n if n <= MAX_NAMED => Some(named),
+        n => Some(format!("{named}; and {} more", n - MAX_NAMED)),
+    }
 }
 
 /// The sentence, a table of the sites and processes that changed, and the names of those that did not.

@@ -13,10 +13,9 @@ use std::path::{Path, PathBuf};
 
 use flarena_shared::marker::FORMAT_VERSION;
 use flarena_shared::system_error::reason;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::report::model::{Notice, Process, Sample, SourceLine, Store};
-use crate::report::units::{duration, printable};
+use crate::report::units::printable;
 use line::LineContent;
 use source::Lines;
 
@@ -120,11 +119,9 @@ pub fn message_about_repeated_markers(files: &[FileReport]) -> Option<String> {
 /// Reads files, and the logs and marker files in folders.
 pub fn read_all(inputs: &[PathBuf]) -> (Vec<Process>, Vec<FileReport>) {
     let (files, mut reports) = files_of(inputs);
-    let bar = progress(&files);
     let mut store = Store::default();
     let files = files.iter().enumerate();
-    reports.extend(files.map(|(i, path)| read_file(path, i, &mut store, &bar)));
-    bar.finish_and_clear();
+    reports.extend(files.map(|(i, path)| read_file(path, i, &mut store)));
     let (processes, copies) = store.finish();
     for copy in copies {
         let is_of =
@@ -171,19 +168,8 @@ pub fn read_bytes(bytes: &[u8]) -> (Vec<Process>, FileReport) {
     (store.finish().0, report)
 }
 
-/// A progress bar, which is drawn on a terminal only.
-fn progress(files: &[PathBuf]) -> ProgressBar {
-    let known = files.iter().filter_map(|path| path.metadata().ok());
-    let bytes = known.filter(|file| file.is_file()).map(|file| file.len());
-    let terminal = ProgressDrawTarget::stderr_with_hz(10);
-    let bar = ProgressBar::with_draw_target(Some(bytes.sum()), terminal);
-    let template = "reading {wide_bar} {bytes} of {total_bytes}, {eta} left";
-    bar.set_style(ProgressStyle::with_template(template).unwrap_or(ProgressStyle::default_bar()));
-    bar
-}
-
-fn read_file(path: &Path, index: usize, store: &mut Store, bar: &ProgressBar) -> FileReport {
-    match source::open(path, bar) {
+fn read_file(path: &Path, index: usize, store: &mut Store) -> FileReport {
+    match source::open(path) {
         Ok(lines) => Reader::new(path, index, store).run(lines),
         Err(error) => FileReport::unreadable(path, open_error(path, &error)),
     }
@@ -209,8 +195,6 @@ struct Reader<'a> {
     pending: Option<(Sample, u64)>,
     /// Markers of processes beyond the limit of the store.
     dropped_markers: u64,
-    /// Markers of which it is not known which of two machines wrote them.
-    ambiguous_markers: u64,
     /// A record of a newer format version was reported.
     has_reported_version: bool,
 }
@@ -225,7 +209,6 @@ impl<'a> Reader<'a> {
             first_time: None,
             pending: None,
             dropped_markers: 0,
-            ambiguous_markers: 0,
             has_reported_version: false,
         }
     }
@@ -302,12 +285,6 @@ impl<'a> Reader<'a> {
             None => {}
             Some(Notice::Repeated) => self.report.repeated_markers += 1,
             Some(Notice::TooManyProcesses) => self.dropped_markers += 1,
-            Some(Notice::Ambiguous) => self.ambiguous_markers += 1,
-            Some(Notice::ClockWentBack(seconds)) => {
-                let back = duration(seconds);
-                let text = format!("the clock went back by {back}; the order of writing is kept");
-                self.report.add_note(Some(line), text);
-            }
         }
     }
 
@@ -317,14 +294,6 @@ impl<'a> Reader<'a> {
             let dropped = self.dropped_markers;
             let text = format!("too many processes; {dropped} markers are left out");
             report.add_error(None, text);
-        }
-        if self.ambiguous_markers > 0 {
-            let markers = self.ambiguous_markers;
-            let text = format!(
-                "{markers} markers may be those of another process: processes of two machines have the same pid, start \
-                 and site, and these markers have no `boot`"
-            );
-            report.add_note(None, text);
         }
         report.lacks_markers = report.markers == 0 && !report.is_incomplete;
         report

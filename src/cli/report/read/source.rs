@@ -5,7 +5,6 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
 use flate2::bufread::MultiGzDecoder;
-use indicatif::ProgressBar;
 use memchr::memchr;
 
 const BUFFER_BYTES: usize = 256 * 1024;
@@ -23,16 +22,13 @@ const PACKED: [(&[u8], &str); 4] = [
     (b"PK\x03\x04", "unzip"),
 ];
 
-/// The progress bar counts bytes from the disk, before decompression.
-pub fn open(path: &Path, bar: &ProgressBar) -> io::Result<Lines> {
+pub fn open(path: &Path) -> io::Result<Lines> {
     let inner: Box<dyn Read> = if path.as_os_str() == "-" {
         Box::new(io::stdin())
-    } else if path.is_dir() {
-        return Err(io::Error::other("is a directory; name the files in it"));
     } else {
         Box::new(File::open(path)?)
     };
-    let mut plain = BufReader::with_capacity(BUFFER_BYTES, bar.wrap_read(inner));
+    let mut plain = BufReader::with_capacity(BUFFER_BYTES, inner);
     let start = plain.fill_buf()?;
     if let Some((_, command)) = PACKED.iter().find(|(magic, _)| start.starts_with(magic)) {
         let text = format!("is compressed; unpack it first, with {command}");

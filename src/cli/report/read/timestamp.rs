@@ -13,7 +13,7 @@ pub fn timestamp(text: &[u8]) -> Option<f64> {
 
 /// The time at the start of the text.
 fn seconds(text: &[u8]) -> Option<f64> {
-    if !(text[4] == b'-' && text[13] == b':' && matches!(text[10], b' ' | b'T' | b'_')) {
+    if !(text[4] == b'-' && text[13] == b':' && matches!(text[10], b' ' | b'T')) {
         return None;
     }
     let is_fraction =
@@ -24,9 +24,7 @@ fn seconds(text: &[u8]) -> Option<f64> {
             let digits = fraction[1..].iter().take_while(|c| c.is_ascii_digit());
             1 + digits.take(9).count()
         });
-    let time = str::from_utf8(&text[..LENGTH + digits])
-        .ok()?
-        .replace('_', "T");
+    let time = str::from_utf8(&text[..LENGTH + digits]).ok()?;
     let time = Offset::UTC
         .to_timestamp(time.parse::<DateTime>().ok()?)
         .ok()?;

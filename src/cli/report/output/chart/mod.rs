@@ -17,7 +17,7 @@ pub use lines::{lines, Line};
 pub use rounds::chart as rounds;
 use scale::Axis;
 pub use stages::chart as stages;
-pub use together::{chart as together, colours};
+pub use together::chart as together;
 
 /// Colours and lines, in light and dark.
 pub const STYLE: &str = include_str!("chart.css");
@@ -72,18 +72,10 @@ impl Chart {
     }
 
     fn keys(&self) -> Vec<Key> {
-        const NAMED_KILLS: usize = 4;
         let curves = self.curves.iter();
-        let mut keys: Vec<Key> = curves
-            .map(|curve| (curve.class, curve.name.clone()))
-            .collect();
-        let kills = self.kills.iter().take(NAMED_KILLS);
-        keys.extend(kills.map(|(_, name)| ("kill-dot", name.clone())));
-        if self.kills.len() > NAMED_KILLS {
-            let more = self.kills.len() - NAMED_KILLS;
-            keys.push(("kill-dot", format!("{more} more killed")));
-        }
-        keys
+        let curves = curves.map(|curve| (curve.class, curve.name.clone()));
+        let kills = (!self.kills.is_empty()).then(|| ("kill-dot", "killed".to_owned()));
+        curves.chain(kills).collect()
     }
 }
 

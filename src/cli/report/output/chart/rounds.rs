@@ -2,8 +2,7 @@
 
 use super::scale::Axis;
 use super::{area, steps, thinned, Chart, Curve, Points};
-use crate::report::analyse::stats::median;
-use crate::report::analyse::{ProcessReport, Quantity};
+use crate::report::analyse::ProcessReport;
 use crate::report::explain::live_suffix;
 use crate::report::model::{Point, Size, Sizes};
 use crate::report::units::{signed_size, size, MB};
@@ -23,7 +22,7 @@ pub fn chart(report: &ProcessReport) -> Option<Chart> {
             format!("{unit} {x:.0}: RSS {}{}", size(rss), live_suffix(live)),
         )
     };
-    let (y, curves) = curves(report, &points);
+    let (y, curves) = curves(&points);
     Some(Chart {
         title: format!("Over {unit}s"),
         note: format!("at {}", report.finding.stage),
@@ -42,7 +41,7 @@ pub fn chart(report: &ProcessReport) -> Option<Chart> {
 }
 
 /// The range of sizes, and the curves with known values.
-fn curves(report: &ProcessReport, points: &[(f64, &Point)]) -> ((f64, f64), Vec<Curve>) {
+fn curves(points: &[(f64, &Point)]) -> ((f64, f64), Vec<Curve>) {
     let known = |value: fn(&Sizes) -> f64| -> Points {
         let values = points.iter().map(|(x, point)| (*x, value(&point.sizes)));
         values.filter(|(_, y)| !y.is_nan()).collect()
@@ -74,7 +73,6 @@ fn curves(report: &ProcessReport, points: &[(f64, &Point)]) -> ((f64, f64), Vec<
         true => (low, high),
         false => (0.0, high),
     };
-    curves.extend(trend(report, points));
     let file = line("file", "file", Sizes::file_backed);
     // It would hide the lower edge.
     let is_visible = |(_, bytes): &(f64, f64)| *bytes > y.0 + 0.05 * (y.1 - y.0);
@@ -87,27 +85,6 @@ fn curves(report: &ProcessReport, points: &[(f64, &Point)]) -> ((f64, f64), Vec<
         });
     }
     (y, curves)
-}
-
-/// The slope that the verdict rests on, through the median of the settled rounds.
-fn trend(report: &ProcessReport, points: &[(f64, &Point)]) -> Option<Curve> {
-    let slope = report.growth()?.per_x;
-    let from = report.finding.trend.settled_from;
-    let is_rss = match report.finding.quantity {
-        Quantity::Footprint | Quantity::WithoutCached => !points
-            .iter()
-            .any(|(_, point)| point.sizes[Size::Swap] > 0.0),
-        Quantity::Live | Quantity::Swap | Quantity::AfterCollections => false,
-    };
-    let settled = points.iter().filter(|(x, _)| *x >= from);
-    let offsets = settled.map(|(x, point)| point.sizes[Size::Rss] - slope * x);
-    let offset = median(&offsets.collect::<Vec<_>>());
-    let ends = [from, points.last()?.0];
-    is_rss.then(|| Curve {
-        class: "trend",
-        name: "trend".to_owned(),
-        points: ends.map(|x| (x, offset + slope * x)).to_vec(),
-    })
 }
 
 fn label(report: &ProcessReport) -> String {
@@ -123,24 +100,4 @@ fn label(report: &ProcessReport) -> String {
         finding.unit,
         finding.verdict.name(),
     )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::report::analyse::fixtures::{analyse, processes, sample, sizes};
-
-    #[test]
-    fn the_trend_is_drawn_on_rss_and_not_where_it_is_that_of_rss_and_swap() {
-        let classes = |swap: f64| -> Vec<&str> {
-            let rss = |round| 300.0 + 10.0 * round as f64;
-            let marker =
-                |round| sample(round, sizes(&[(Size::Rss, rss(round)), (Size::Swap, swap)]));
-            let reports = analyse(processes((0..20).map(marker)));
-            let curves = chart(&reports[0]).unwrap().curves;
-            curves.iter().map(|curve| curve.class).collect()
-        };
-        assert_eq!(classes(0.0), ["rss", "trend"]);
-        assert_eq!(classes(900.0), ["rss", "swap"]);
-    }
 }

@@ -1,6 +1,6 @@
 //! The memory of all processes over the time of day, stacked by site.
 //!
-//! Of many sites, those that grow fastest have a layer, then those with the highest peaks. One layer holds all others.
+//! Of many sites, those with the highest peaks have a layer each. One layer holds all others.
 
 use std::fmt::Write;
 
@@ -109,47 +109,27 @@ fn tip(part: &[Moment], layers: &[Layer]) -> String {
     tip
 }
 
+/// The groups are sorted by their peaks.
 fn layers(all: &Together) -> Vec<Layer> {
-    // A group that does not grow has 0. The sort is stable, and the groups are sorted by their peak.
-    let growth = |place: &usize| f64::max(all.groups[*place].growth, 0.0);
-    let mut order: Vec<usize> = (0..all.groups.len()).collect();
-    order.sort_by(|a, b| growth(b).total_cmp(&growth(a)));
-    let (single, others) = order.split_at(order.len().min(SINGLE.len()));
-    let single = SINGLE.into_iter().zip(single).map(|(class, place)| {
-        let group = &all.groups[*place];
-        // The sign of that verdict.
-        let sign = if group.growth.is_nan() {
-            ""
-        } else {
-            "\u{25b2} "
-        };
+    let single = all.groups.iter().zip(SINGLE).enumerate();
+    let single = single.map(|(place, (group, class))| {
         let (name, peak) = (shortened(&group.name), size(group.peak));
         Layer {
             class,
-            name: format!("{sign}{name}, peak {peak}"),
-            groups: vec![*place],
+            name: format!("{name}, peak {peak}"),
+            groups: vec![place],
         }
     });
-    let others = others.first().map(|highest| {
-        let highest = size(all.groups[*highest].peak);
-        Layer {
-            class: OTHERS,
-            name: format!("{} others, peaks up to {highest}", others.len()),
-            groups: others.to_vec(),
-        }
+    let others = all.groups.get(SINGLE.len()).map(|highest| Layer {
+        class: OTHERS,
+        name: format!(
+            "{} others, peaks up to {}",
+            all.groups.len() - SINGLE.len(),
+            size(highest.peak)
+        ),
+        groups: (SINGLE.len()..all.groups.len()).collect(),
     });
     single.chain(others).collect()
-}
-
-/// The class of the colour of each group.
-pub fn colours(all: &Together) -> Vec<&'static str> {
-    let mut colours = vec![OTHERS; all.groups.len()];
-    for layer in layers(all) {
-        for group in layer.groups {
-            colours[group] = layer.class;
-        }
-    }
-    colours
 }
 
 #[cfg(test)]
@@ -172,10 +152,8 @@ mod tests {
             name: format!("site-{place}"),
             members: vec![place],
             peak: parts[place],
-            peak_time: 0.0,
             mean: f64::NAN,
             at_peak: 0.0,
-            growth: f64::NAN,
         };
         Together {
             grouping: Grouping::Sites,
@@ -200,28 +178,15 @@ mod tests {
     }
 
     #[test]
-    fn of_forty_sites_those_that_grow_come_first_then_those_with_the_highest_peaks() {
-        let mut all = together(40, |site| 250.0 - site as f64);
-        for (site, growth) in [(20, 2.0), (25, 3.0), (30, 2.5)] {
-            all.groups[site].growth = growth * MB;
-        }
+    fn of_forty_sites_those_with_the_highest_peaks_have_a_layer_each() {
+        let all = together(40, |site| 250.0 - site as f64);
         let layers = layers(&all);
         let names: Vec<&str> = layers.iter().map(|layer| &*layer.name).collect();
-        assert_eq!(
-            names[..4],
-            [
-                "▲ site-25, peak 225.0 MB",
-                "▲ site-30, peak 220.0 MB",
-                "▲ site-20, peak 230.0 MB",
-                "site-0, peak 250.0 MB"
-            ]
-        );
-        assert_eq!(names[7..], ["33 others, peaks up to 246.0 MB"]);
+        assert_eq!(names[0], "site-0, peak 250.0 MB");
+        assert_eq!(names[7..], ["33 others, peaks up to 243.0 MB"]);
         for moment in &all.moments {
             let sum: f64 = layers.iter().map(|layer| layer.bytes(moment)).sum();
             assert!((sum - moment.total).abs() < 1.0);
         }
-        let colours = colours(&all);
-        assert_eq!([colours[25], colours[39]], ["area-0", OTHERS]);
     }
 }

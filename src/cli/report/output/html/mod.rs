@@ -1,6 +1,6 @@
 //! Writes the report as one self-contained page, without anything loaded from elsewhere.
 //!
-//! Every chart has its numbers in a table beside it. A small script sorts and filters; without it the
+//! The numbers of each process are in tables beside its charts. A small script sorts and filters; without it the
 //! page is complete. `maud` escapes all text from files.
 
 mod sites;
@@ -154,7 +154,7 @@ fn overview(reports: &[ProcessReport], drawn: usize) -> Markup {
             @let process = &report.process;
             @let pid = process.pid.map(|pid| format!(" {pid}")).unwrap_or_default();
             @let name = short(&format!("{}{pid}", report.process_name()));
-            tr data-site=(report.site_or_name()) data-text=(report.full_name()) {
+            tr data-text=(report.full_name()) {
                 td { (verdict_badges(report)) }
                 th scope="row" { (short(&process.site_names())) }
                 td { @if i < drawn { a href={ "#p" (i) } { (name) } } @else { (name) } }

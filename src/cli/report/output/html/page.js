@@ -24,7 +24,7 @@ for (const table of document.querySelectorAll("table.sortable")) {
 const measure = () => document.querySelectorAll(".wide").forEach(wide => wide.classList.toggle("scrolls", wide.scrollWidth > wide.clientWidth + 1));
 measure();
 addEventListener("resize", measure);
-// Only processes whose row contains all words of the filter are shown, with their sites and charts.
+// Only processes whose row contains all words of the filter are shown, with their charts.
 const rows = [...document.querySelectorAll("#process-table tbody tr")];
 if (rows.length > 1) {
   const box = document.createElement("div"), input = document.createElement("input"), found = document.createElement("output");
@@ -33,9 +33,7 @@ if (rows.length > 1) {
   input.placeholder = "site, process, pid or verdict";
   input.setAttribute("aria-label", "Filter the processes");
   box.append("Filter ", input, found);
-  const section = document.querySelector("#site, #process").closest("section");
-  section.before(box);
-  const sites = [...document.querySelectorAll("#site-table tbody tr")];
+  document.querySelector("#process").closest("section").before(box);
   const filter = () => {
     const words = input.value.toLowerCase().split(/\s+/).filter(word => word);
     for (const row of rows) {
@@ -44,8 +42,7 @@ if (rows.length > 1) {
       const link = row.querySelector("a");
       if (link) document.querySelector(link.hash).hidden = row.hidden;
     }
-    const shown = rows.filter(row => !row.hidden), names = new Set(shown.map(row => row.dataset.site));
-    for (const site of sites) site.hidden = !names.has(site.dataset.site);
+    const shown = rows.filter(row => !row.hidden);
     found.textContent = words.length ? `${shown.length} of ${rows.length} processes` : "";
   };
   input.addEventListener("input", filter);
