@@ -53,7 +53,7 @@ no_long_line() { # COMMAND...: prints no line over 80 columns in a terminal
     [ -s "$SCRATCH/page" ] && ! grep -E '^.{81}' "$SCRATCH/page"
 }
 for line in --help "run --help" "run --help-all" "compare --help" "report --help" "top --help" "doctor" "doctor --all" "doctor --all -- sh" \
-    "stats --watch 4242" "top --sort x" "completions tcsh"; do
+    "top --sort x" "completions tcsh"; do
     # shellcheck disable=SC2086  # words of a command line
     check "at 80 columns no line is too long: flarena $line" no_long_line "$FLARENA" $line
 done

@@ -60,7 +60,6 @@ check "the error for a size in two words says to write one" \
 check "a size may have a space before its unit" exits_with 0 flarena run --limit '8 GB' -- true
 check "the error for a bad site number says which command lists them" says "flarena who PID lists them" flarena who 1 --holders x
 check "the error for a bad time limit of a report gives an example" says "is not a time, such as 30m or 24h" flarena report --fail-on limit:abc x
-check "a pid after --watch is refused with a usage that has the pid first" says "Usage: flarena stats <PID> [OPTIONS]" flarena stats --watch 4242
 check "a pid after --holders is refused with a usage that has the pid first" says "Usage: flarena who <PID> [OPTIONS]" flarena who --holders 4242
 check "top sorts by memory" exits_with 0 flarena top --once --sort memory
 names_the_library() { flarena run "$@" -- true 2>&1 | grep -cx "flarena: preloading $LIB"; }

@@ -90,10 +90,7 @@ fn cgroup(s: &mut Subject, used: u64, reclaimable: u64) {
         reclaimable_bytes: Some(reclaimable),
         limit_bytes: Some(100),
     };
-    s.cgroup = Some(Cgroup {
-        memory,
-        ..Cgroup::default()
-    });
+    s.cgroup = Some(Cgroup { memory });
 }
 
 fn pages(s: &mut Subject, large: Policy, of_64_kb: Policy) {

@@ -4,7 +4,7 @@ mod cgroup;
 mod files;
 mod process;
 
-pub use cgroup::{Cgroup, Room};
+pub use cgroup::Cgroup;
 #[cfg(test)]
 pub use files::parse_maps;
 pub use files::{Mapping, Stat, Status};
