@@ -250,13 +250,11 @@ else
 fi
 
 #----- paths that LD_PRELOAD cannot contain, and existing preloads
-mkdir -p "$SCRATCH/a dir:with \$signs" "$SCRATCH/home"
-cp "$LIB" "$SCRATCH/a dir:with \$signs/libflarena.so"
-awkward() {
-    without_preload -u XDG_CACHE_HOME HOME="$SCRATCH/home" FLARENA_LIB="$SCRATCH/a dir:with \$signs/libflarena.so" \
-        "$FLARENA" run -- bash -c maps_library
-}
-check_output "a library in a path with spaces and colons is preloaded through a link" mapped awkward
+mkdir -p "$SCRATCH/a dir"
+cp "$LIB" "$SCRATCH/a dir/libflarena.so"
+awkward() { without_preload FLARENA_LIB="$SCRATCH/a dir/libflarena.so" "$FLARENA" run -- echo started; }
+check "a library in a path with a space is refused, with the reason" says "LD_PRELOAD cannot contain a path with a space" awkward
+check_output "and the program starts without it" started eval 'awkward 2>/dev/null'
 keeps_older() {
     without_preload FLARENA_LIB="$LIB" LD_PRELOAD="$libm $libm:libdl.so.2" "$FLARENA" run --dry-run | grep ^LD_PRELOAD=
 }

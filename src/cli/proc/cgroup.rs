@@ -32,7 +32,10 @@ impl Cgroup {
             let (_, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
             match controllers {
                 "" => found.take_memory(&V2, &levels(mount, path)),
-                _ if has(controllers, "memory") => {
+                _ if controllers
+                    .split(',')
+                    .any(|controller| controller == "memory") =>
+                {
                     found.take_memory(&V1, &levels(&mount.join("memory"), path));
                 }
                 _ => {}
@@ -42,16 +45,11 @@ impl Cgroup {
     }
 
     fn take_memory(&mut self, files: &Files, levels: &[PathBuf]) {
-        let all = levels
-            .iter()
-            .map(|dir| files.memory(|what| number(dir, what)));
+        let memory = |dir: &PathBuf| files.memory(|what| number(dir, what));
+        let all = levels.iter().map(memory);
         let nearest = all.filter(Memory::exists).min_by_key(Memory::room_bytes);
         self.memory = nearest.unwrap_or(self.memory);
     }
-}
-
-fn has(controllers: &str, name: &str) -> bool {
-    controllers.split(',').any(|controller| controller == name)
 }
 
 /// The directories of the group and its ancestors, innermost first. In a container the path may not

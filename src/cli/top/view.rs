@@ -12,7 +12,7 @@ use super::table::{self, COLUMNS, HOW_TO_START, NOTHING_RUNS};
 use crate::output::plain;
 use crate::units::{or_dash, plural};
 
-/// The most important first: a narrow terminal drops the last ones.
+/// The most important first: a narrow terminal cuts the last ones.
 const KEYS: &str = "q quit  Enter details  t trim  s sort  / filter  a all  r reverse";
 const KEYS_OF_DETAIL: &str = "any other key closes this  arrows scroll  t trim";
 
@@ -23,7 +23,7 @@ pub fn draw(frame: &mut Frame, state: &mut State) {
         let heading = heading(state.visible().len(), sample.hidden);
         frame.render_widget(Line::from(heading).bold(), head);
     }
-    frame.render_widget(Line::from(footer(state, foot.width)), foot);
+    frame.render_widget(Line::from(footer(state)), foot);
     draw_table(frame, body, state);
     let View::Detail(process) = state.view else {
         return;
@@ -46,19 +46,6 @@ pub fn draw(frame: &mut Frame, state: &mut State) {
     frame.render_widget(text, body);
 }
 
-/// As many of the parts as fit, the first ones.
-fn fitting<'a>(parts: impl IntoIterator<Item = &'a str>, room: u16) -> String {
-    let mut line = String::new();
-    for part in parts {
-        let gap = if line.is_empty() { "" } else { "  " };
-        if line.chars().count() + gap.len() + part.chars().count() > room.into() {
-            break;
-        }
-        line = line + gap + part;
-    }
-    line
-}
-
 fn heading(shown: usize, hidden: usize) -> String {
     let shown = plural(shown as u64, "process");
     match hidden {
@@ -74,13 +61,8 @@ fn draw_table(frame: &mut Frame, area: Rect, state: &mut State) {
         true => Cell::from(Line::from(text).right_aligned()),
         false => Cell::from(text),
     };
-    let header = layout.iter().map(|&(column, _)| {
-        let cell = cell(column, state.order.heading(column));
-        match column == state.order.column {
-            true => cell.reversed(),
-            false => cell.bold(),
-        }
-    });
+    let heading = |&(column, _): &(usize, _)| cell(column, state.order.heading(column)).bold();
+    let header = layout.iter().map(heading);
     let body = rows.iter().map(|row| {
         let columns = layout.iter().map(|&(column, _)| column);
         TableRow::new(columns.map(|column| cell(column, or_dash(row[column].as_ref()))))
@@ -111,7 +93,7 @@ fn why_empty(state: &State) -> String {
     )
 }
 
-fn footer(state: &State, width: u16) -> String {
+fn footer(state: &State) -> String {
     let filter = match (state.view, state.filter.as_str()) {
         (View::Filter, filter) => return format!("filter: {filter}_"),
         (_, "") => String::new(),
@@ -130,8 +112,7 @@ fn footer(state: &State, width: u16) -> String {
             }
         }
     };
-    let room = width.saturating_sub(filter.chars().count() as u16);
-    filter + &fitting(keys.split("  "), room)
+    filter + keys
 }
 
 #[cfg(test)]
