@@ -36,8 +36,6 @@ doctor -- ""
 doctor 1 -- true
 stats
 stats 0
-stats 1 --watch=0
-stats 1 --watch=1e309
 trim
 trim --all 1
 trim 1 x

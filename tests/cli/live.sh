@@ -55,19 +55,6 @@ frees_memory() {
 }
 check "trim halves the resident set of a process with free memory" with_holder jemalloc free 100 frees_memory
 
-has_two_lines() { [ "$(wc -l <"$1")" -ge 2 ]; } # FILE
-watches_to_the_end() {
-    flarena stats --watch=0.2 --json "$PID" >"$SCRATCH/watched" 7>&- &
-    local watcher=$! status=0
-    eventually has_two_lines "$SCRATCH/watched"
-    exec 7>&-
-    wait "$watcher" || status=$?
-    [ "$status" -eq 0 ] && has_two_lines "$SCRATCH/watched" &&
-        python3 -c "import json, sys; [json.loads(line) for line in open(sys.argv[1])]" "$SCRATCH/watched"
-}
-check "stats --watch prints a line per sample, and exits with 0 when the process ends" \
-    with_holder glibc live 80 watches_to_the_end
-
 # top gives a process two seconds for its answer, and shows it without the answer after that: these checks are repeated.
 once_has() { flarena top --once | awk -v pid="$PID" '$1 == pid' | grep holder; }
 check "top --once lists the process" with_holder glibc live 80 eventually once_has

@@ -33,18 +33,11 @@ key() { tmux_here send-keys -t top "$@"; }
 
 filters_and_trims() {
     key / "$PID" Enter
-    eventually shows "^1 process " || return
+    eventually shows "^1 process( |$)" || return
     key t
     eventually shows "$PID: ([0-9.]+ [KMG]?B returned|nothing to return)"
 }
 check "top filters with / and trims with t" in_screen filters_and_trims
-helps() {
-    key '?'
-    eventually shows "trim: make it return its free memory" || return
-    key '?'
-    eventually shows "q quit"
-}
-check "? shows the help of top, and any key closes it" in_screen helps
 quits() {
     key q
     eventually shows "^over 0" && eventually shows "^icanon"

@@ -58,7 +58,6 @@ check "the error for a size in two words says to write one" \
 check "a size may have a space before its unit" exits_with 0 flarena run --limit '8 GB' -- true
 check "the error for a bad site number says which command lists them" says "flarena who PID lists them" flarena who 1 --holders x
 check "the error for a bad time limit of a report gives an example" says "is not a time, such as 30m or 24h" flarena report --fail-on limit:abc x
-check "a pid after --watch is refused with a usage that has the pid first" says "Usage: flarena stats <PID> [OPTIONS]" flarena stats --watch 4242
 check "a pid after --holders is refused with a usage that has the pid first" says "Usage: flarena who <PID> [OPTIONS]" flarena who --holders 4242
 check "top sorts by memory" exits_with 0 flarena top --once --sort memory
 names_the_library() { flarena run "$@" -- true 2>&1 | grep -cx "flarena: preloading $LIB"; }
@@ -172,6 +171,13 @@ if need setcap libcap2-bin; then
 else
     skip "run and doctor report that a program with file capabilities ignores the preload" "no libcap2-bin"
 fi
+
+#----- a path that LD_PRELOAD cannot contain
+mkdir -p "$SCRATCH/a dir"
+cp "$LIB" "$SCRATCH/a dir/libflarena.so"
+awkward() { without_preload FLARENA_LIB="$SCRATCH/a dir/libflarena.so" "$FLARENA" run -- echo started; }
+check "a library in a path with a space is refused, with the reason" says "LD_PRELOAD cannot contain a path with a space" awkward
+check_output "and the program starts without it" started eval 'awkward 2>/dev/null'
 
 #----- --dry-run
 dead_preload() { without_preload FLARENA_LIB=/nowhere LD_PRELOAD="$LIB" "$FLARENA" run --dry-run 2>/dev/null; }

@@ -82,7 +82,7 @@ process_of() { # NAME: the first process of the container
     docker inspect -f '{{.State.Pid}}' "$(containers --filter "name=^$1")"
 }
 job_is_found() {
-    local job site process command deadline=$((SECONDS + 200)) remedy='-> name an image with flarena in local/study_runtime.yaml (container: image)'
+    local job site process command deadline=$((SECONDS + 200)) remedy='-> name an image with flarena in local/study_runtime.yaml (container: image,'
     run_jobs_in site-1 $WITHOUT
     run_job >/dev/null 2>&1 &
     command=$!

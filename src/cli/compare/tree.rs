@@ -55,8 +55,8 @@ pub fn use_of(members: &[Member]) -> Use {
         if member.stat.is_zombie {
             continue;
         }
-        match member.process.rollup() {
-            Ok(rollup) => total.pss_bytes += rollup.pss_bytes,
+        match member.process.pss_bytes() {
+            Ok(pss_bytes) => total.pss_bytes += pss_bytes,
             Err(ReadError::Denied(_)) => total.denied += 1,
             Err(_) => {}
         }

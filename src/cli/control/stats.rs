@@ -1,7 +1,6 @@
 //! The answer of a process: a JSON object. It is kept unchanged, because the library may be older
 //! or newer than the command: unknown fields are printed, and missing fields are `None`.
 
-use flarena_shared::settings::{self, Key};
 use serde_json::{Map, Value};
 
 #[derive(Debug, Clone, PartialEq)]
@@ -71,13 +70,6 @@ impl Stats {
             .and_then(Value::as_object)
             .into_iter()
             .flatten()
-    }
-
-    /// Whether allocation sites are on.
-    pub fn records_sites(&self) -> bool {
-        let name = settings::setting(Key::Sites).name;
-        self.group("settings")
-            .any(|(key, value)| key == name && value == "on")
     }
 
     /// Resident shared memory.

@@ -25,7 +25,8 @@ pub struct Deployment {
     pub jobs_without: Vec<(i32, Launcher)>,
     /// The configuration of a job, for its side.
     pub job_config: Option<Value>,
-    pub kit_start: Option<KitStart>,
+    /// The option that a kit lacks whose `sub_start.sh` restarts it, although a container or systemd does that.
+    pub kit_option: Option<&'static str>,
 }
 
 /// How a job was launched, as far as the job shows it.
@@ -37,19 +38,11 @@ pub enum Launcher {
     Slurm,
 }
 
-/// A kit whose `sub_start.sh` restarts it, although a container or systemd does that.
-#[derive(Debug)]
-pub struct KitStart {
-    pub is_in_container: bool,
-    /// The kit's script has the option `--foreground`, which NVFlare 2.9.1 added.
-    pub knows_foreground: bool,
-}
-
 impl Deployment {
     pub fn of(process: &Process, s: &Subject) -> Self {
         let mut found = Self {
             job_config: job_config(process, s),
-            kit_start: kit_start(process, s),
+            kit_option: kit_option(process, s),
             ..Self::default()
         };
         let Some(own) = Member::identify(*process) else {
@@ -137,11 +130,9 @@ impl Member {
         };
         if let Some(parent) = ancestors.find_map(of) {
             // A scheduler on this machine may be a descendant; a container's variables are inherited.
-            let is_slurm = self.launcher == Launcher::Slurm;
-            let launcher = if is_slurm {
-                Launcher::Slurm
-            } else {
-                Launcher::Process
+            let launcher = match self.launcher {
+                Launcher::Slurm => Launcher::Slurm,
+                Launcher::Process | Launcher::Docker | Launcher::Kubernetes => Launcher::Process,
             };
             return Some((parent, launcher));
         }
@@ -177,13 +168,9 @@ impl Launcher {
             Self::Process => {
                 "let the program between the two (sudo, env -i, a script) keep LD_PRELOAD, PYTHONPATH and the settings"
             }
-            Self::Docker => {
-                "name an image with flarena in local/study_runtime.yaml (container: image): NVFlare's Docker \
-                 launcher gives a job the environment of that image"
-            }
-            Self::Kubernetes => {
-                "name an image with flarena in local/study_runtime.yaml (container: image, or pod_template): \
-                 NVFlare's Kubernetes launcher gives a job the environment of that image"
+            Self::Docker | Self::Kubernetes => {
+                "name an image with flarena in local/study_runtime.yaml (container: image, or in Kubernetes pod_template): \
+                 NVFlare's launcher gives a job the environment of that image"
             }
             Self::Slurm => {
                 "export LD_PRELOAD and the settings in slurm.yaml (job_launcher: setup), and name them in \
@@ -212,7 +199,7 @@ fn job_config(process: &Process, s: &Subject) -> Option<Value> {
 }
 
 /// `None` if it was started with `--foreground`, or if neither a container nor systemd restarts it.
-fn kit_start(process: &Process, s: &Subject) -> Option<KitStart> {
+fn kit_option(process: &Process, s: &Subject) -> Option<&'static str> {
     if !matches!(s.proc?, Proc::ServerParent | Proc::ClientParent) {
         return None;
     }
@@ -220,18 +207,18 @@ fn kit_start(process: &Process, s: &Subject) -> Option<KitStart> {
     let arguments = shell.arguments().ok()?;
     let is_script = |word: &OsString| file_name(&word.to_string_lossy()) == "sub_start.sh";
     let script = arguments.iter().position(is_script)?;
-    let is_in_container = is_in_container(&shell);
     let is_of_systemd = s.text("SYSTEMD_EXEC_PID") == shell.pid.to_string();
-    let is_in_foreground = arguments[script..]
-        .iter()
-        .any(|word| word == "--foreground");
-    if is_in_foreground || !is_in_container && !is_of_systemd {
+    let mut options = arguments[script..].iter();
+    if options.any(|word| word == "--foreground") || !is_of_systemd && !is_in_container(&shell) {
         return None;
     }
     let text = fs::read_to_string(shell.resolve(&arguments[script])).unwrap_or_default();
-    Some(KitStart {
-        is_in_container,
-        knows_foreground: text.contains("--foreground)"),
+    // NVFlare 2.9.1 added the option.
+    let knows_foreground = text.contains("--foreground)");
+    Some(if knows_foreground {
+        "--foreground"
+    } else {
+        "--once"
     })
 }
 

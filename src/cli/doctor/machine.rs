@@ -6,10 +6,6 @@ use super::finding::{Finding, Level};
 use super::subject::Subject;
 use crate::units::bytes;
 
-pub fn platform(s: &Subject) -> Option<Finding> {
-    Some(Finding::ok(s.platform.clone()))
-}
-
 pub fn loadable(s: &Subject) -> Option<Finding> {
     Some(match s.library.as_ref()? {
         Ok(library) => {
@@ -59,10 +55,7 @@ pub fn huge_pages(s: &Subject) -> Option<Finding> {
         let fact = format!("every program gets pages of {unasked}, also for large blocks");
         return Some(Finding::ok(fact));
     }
-    // 64 KB has the best measurements (docs/huge-pages.md).
-    let mut switches = String::new();
     let fact = if on_request.is_empty() {
-        switches += "    echo madvise > hugepages-64kB/enabled\n";
         "huge pages of 64 KB are off. With them, jobs that move models use a quarter to a half less CPU time".to_owned()
     } else {
         format!(
@@ -70,23 +63,12 @@ pub fn huge_pages(s: &Subject) -> Option<Finding> {
              more than they save. So large blocks ask for none"
         )
     };
-    let mut loss = "";
-    if offer.large == Policy::OnAdvice {
-        switches += "    echo never > hugepages-2048kB/enabled\n";
-        loss = " (programs that ask for pages of 2 MB then get smaller ones)";
-    }
-    // Whole paths do not fit into 80 columns.
-    Some(Finding::note(fact).remedy(format!(
-        "as root on the host{loss}:\n    cd /sys/kernel/mm/transparent_hugepage\n{switches}\
-         docs/huge-pages.md shows how to keep this after a restart, and in Kubernetes"
-    )))
+    let remedy = "docs/huge-pages.md has the commands for root, for each boot, and for Kubernetes";
+    Some(Finding::note(fact).remedy(remedy))
 }
 
 fn sizes(offer: &Offer, policy: Policy) -> String {
-    let names = offer.smaller_on(policy).map(|kb| match kb {
-        1024 => "1 MB".to_owned(),
-        kb => format!("{kb} KB"),
-    });
+    let names = offer.smaller_on(policy).map(|kb| format!("{kb} KB"));
     names.collect::<Vec<_>>().join(", ")
 }
 
@@ -94,10 +76,7 @@ fn sizes(offer: &Offer, policy: Policy) -> String {
 const NEAR: f64 = 0.9;
 
 pub fn cgroup(s: &Subject) -> Option<Finding> {
-    let Some(cgroup) = &s.cgroup else {
-        let fact = "no cgroup is readable, so the memory limit is unknown";
-        return Some(Finding::note(fact));
-    };
+    let cgroup = s.cgroup.as_ref()?;
     let (Some(limit), Some(fullness)) = (cgroup.memory.limit_bytes, cgroup.fullness()) else {
         let used = bytes(cgroup.memory.used_bytes.unwrap_or(0));
         let fact = format!("the cgroup has no memory limit and uses {used}");
@@ -118,21 +97,6 @@ pub fn cgroup(s: &Subject) -> Option<Finding> {
         )
     };
     Some(finding.bytes(used))
-}
-
-pub fn swap(s: &Subject) -> Option<Finding> {
-    let swapped = s.status.swap_bytes;
-    let fact = format!(
-        "{} of this process are swapped out: RSS does not count them, and they are slow to return",
-        bytes(swapped)
-    );
-    let finding = match swapped {
-        0 => return None,
-        _ if swapped * 20 <= s.status.rss_bytes => Finding::note(fact),
-        _ => Finding::warning(fact)
-            .remedy("give it more memory, or set FLARENA_MEMORY_LIMIT, so that it returns free memory earlier"),
-    };
-    Some(finding.bytes(swapped))
 }
 
 /// NVFlare 2.8 and later offload tensors to the folder of temporary files.

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::finding::Finding;
 use super::subject::Subject;
 use crate::control::Stats;
-use crate::proc::{JavaHeap, Mapping, Status};
+use crate::proc::Mapping;
 use crate::units::bytes;
 
 /// Smaller amounts are not reported.
@@ -17,28 +17,18 @@ const MIN_TRACED_BYTES: u64 = 64 << 20;
 /// Where the resident memory is, and the next step for the largest part. Without an answer of the library only
 /// the kernel's kinds are known.
 pub fn memory(s: &Subject) -> Option<Finding> {
-    let pid = s.pid;
-    let Status {
-        rss_bytes,
-        anon_bytes,
-        shmem_bytes,
-        ..
-    } = s.status;
+    let (pid, status) = (s.pid, &s.status);
     let (of_files, of_drivers) = divide_files(s);
     let mut parts = vec![
         (of_files, "pages of files", None),
         (of_drivers, "pages of drivers", None),
-        (shmem_bytes, "shared memory", None),
+        (status.shmem_bytes, "shared memory", None),
     ];
-    let stats = s.answer();
-    if let Some(malloc) = stats.and_then(|stats| stats.divide(anon_bytes)) {
-        let who = match stats.is_some_and(Stats::records_sites) {
-            true => format!("if it grows, `flarena who {pid}` names the lines that allocate it"),
-            false => format!(
-                "if it grows, record the lines that allocate from now on with `flarena who {pid} --start`; \
-                 `flarena who {pid}` then names them"
-            ),
-        };
+    if let Some(malloc) = s.answer().and_then(|stats| stats.divide(status.anon_bytes)) {
+        let who = format!(
+            "if it grows, `flarena who {pid}` names the lines that allocate it; \
+             without `flarena run --sites` start recording them with `flarena who {pid} --start`"
+        );
         let trim = format!("run `flarena trim {pid}` to return the free memory now");
         let live = "in use by the program through malloc";
         parts.push((malloc.live, live, Some(who)));
@@ -46,15 +36,19 @@ pub fn memory(s: &Subject) -> Option<Finding> {
         parts.push((malloc.outside, "outside malloc", None));
     } else {
         let kinds = "anonymous (malloc, stacks, direct mmap)";
-        parts.push((anon_bytes, kinds, None));
+        parts.push((status.anon_bytes, kinds, None));
     }
     parts.retain(|(size, ..)| *size >= 1 << 20);
     parts.sort_by_key(|(size, ..)| Reverse(*size));
     let texts = parts.iter();
     let texts = texts.map(|(size, name, _)| format!("{} {name}", bytes(*size)));
     let texts = texts.collect::<Vec<_>>().join(", ");
-    let fact = format!("{} are resident: {texts}", bytes(rss_bytes));
-    let finding = Finding::note(fact).bytes(rss_bytes);
+    let swapped = match status.swap_bytes {
+        0 => String::new(),
+        size => format!("; {} more are swapped out", bytes(size)),
+    };
+    let fact = format!("{} are resident: {texts}{swapped}", bytes(status.rss_bytes));
+    let finding = Finding::note(fact).bytes(status.rss_bytes);
     Some(match parts.into_iter().next() {
         Some((MIN_TRACED_BYTES.., _, Some(remedy))) => finding.remedy(remedy),
         _ => finding,
@@ -69,36 +63,17 @@ fn sized(size: u64, text: &str) -> Option<Finding> {
 /// Anonymous memory that malloc did not allocate: thread stacks, pymalloc, a JVM, direct mmap.
 pub fn outside_malloc(s: &Subject) -> Option<Finding> {
     let stats = s.answer()?;
-    let pools: Vec<_> = stats.pools().collect();
-    let in_pools: u64 = pools.iter().map(|(_, size)| size).sum();
+    let in_pools: u64 = stats.pools().map(|(_, size)| size).sum();
     let outside = stats.divide(s.status.anon_bytes)?.outside.max(in_pools);
-    let has_jvm = s.maps_file("libjvm.so");
-    let mut parts = String::new();
-    for (field, size) in &pools {
-        let name = match *field {
-            "pymalloc_bytes" => "small Python objects",
-            _ => "Arrow's pool",
-        };
-        parts += &format!("{} {name}, ", bytes(*size));
-    }
-    parts += match pools.as_slice() {
-        [] => "pymalloc, ",
-        _ => "the rest are ",
-    };
-    if has_jvm {
-        parts += "a JVM, ";
-    }
-    let text = format!(
-        "of anonymous memory are outside malloc, where flarena returns nothing: {parts}thread stacks, direct mmap"
-    );
-    let mut finding = sized(outside, &text)?;
+    let text = "of anonymous memory are outside malloc, where flarena returns nothing: pymalloc, Arrow's pool, a JVM, \
+                thread stacks, direct mmap";
+    let mut finding = sized(outside, text)?;
     finding.fact.insert_str(0, "at least ");
     let trace = format!("strace -f -k -e trace=mmap -p {}", s.pid);
     let remedy = format!("if it grows, this shows which library maps it:\n    {trace}");
-    let is_unnamed = outside - in_pools >= MIN_TRACED_BYTES && !has_jvm;
-    Some(match is_unnamed {
-        true => finding.remedy(remedy),
-        false => finding,
+    Some(match outside - in_pools {
+        MIN_TRACED_BYTES.. => finding.remedy(remedy),
+        _ => finding,
     })
 }
 
@@ -127,26 +102,16 @@ pub fn shared(s: &Subject) -> Option<Finding> {
     };
     let part = bytes(pinned);
     let kind = format!("PyTorch has pinned {part} of it for a GPU, in use or cached");
-    let finding = sized(size, &format!("are shared memory{largest}; {kind}"))?;
     let remedy =
         "call flarena.trim() at the end of each round: it frees PyTorch's cache of pinned memory";
-    Some(match 2 * pinned > size {
-        true => finding.remedy(remedy),
-        false => finding,
-    })
+    Some(sized(size, &format!("are shared memory{largest}; {kind}"))?.remedy(remedy))
 }
 
 /// Each process that uses a GPU has some 70 MB of its driver's pages. Tensors on the GPU are in no mapping.
 pub fn gpu_driver(s: &Subject) -> Option<Finding> {
     let (size, _) = pages_of_files(s, |map| map.name.starts_with("/dev/nvidia"));
-    let (managed, _) = pages_of_files(s, |map| map.name.starts_with("/dev/nvidia-uvm"));
-    let managed = match managed {
-        ..MIN_REPORTED_BYTES => String::new(),
-        _ => format!(", {} of them CUDA's managed memory", bytes(managed)),
-    };
-    let text =
-        format!("are pages of the NVIDIA driver{managed}; tensors on the GPU are not among them");
-    sized(size, &text)
+    let text = "are pages of the NVIDIA driver; tensors on the GPU are not among them";
+    sized(size, text)
 }
 
 /// The resident pages of these files, and the file with the most, if these are enough to report. The
@@ -191,41 +156,29 @@ pub fn gpu_cache(s: &Subject) -> Option<Finding> {
 
 /// Apache Arrow has its own memory pool, unless a variable selects malloc.
 pub fn arrow(s: &Subject) -> Option<Finding> {
-    if !s.maps_file("libarrow.so") {
-        return None;
-    }
-    if s.text("ARROW_DEFAULT_MEMORY_POOL") == "system" {
-        let fact = "Arrow's buffers come from malloc: ARROW_DEFAULT_MEMORY_POOL=system";
-        return Some(Finding::ok(fact));
-    }
-    let fact = "Arrow's buffers come from its own memory pool, which keeps free memory";
+    let is_there = s.maps_file("libarrow.so") && s.text("ARROW_DEFAULT_MEMORY_POOL") != "system";
+    let size = s.answer().and_then(|stats| stats.number("arrow_bytes"));
+    let held = size.map_or(String::new(), |size| format!("; it holds {}", bytes(size)));
+    let fact =
+        format!("Arrow's buffers come from its own memory pool, which keeps free memory{held}");
     let remedy = "start it with flarena run, which sets ARROW_DEFAULT_MEMORY_POOL=system";
-    Some(Finding::note(fact).remedy(remedy))
+    is_there.then(|| Finding::note(fact).remedy(remedy).bytes(size))
 }
 
 /// PyTorch for aarch64 contains a mimalloc.
 pub fn torch_mimalloc(s: &Subject) -> Option<Finding> {
     let is_there = s.maps_file("libtorch_cpu") && cfg!(target_arch = "aarch64");
     let fact = "PyTorch on aarch64 allocates its CPU tensors with its own mimalloc";
-    is_there.then(|| mimalloc(s, fact))
+    is_there.then(|| mimalloc(s, fact))?
 }
 
-/// A mimalloc inside another library or Python: whether it returns free memory to the system.
-/// `fact` says which memory it serves.
-pub fn mimalloc(s: &Subject, fact: &str) -> Finding {
-    const VARIABLE: &str = "MIMALLOC_PURGE_DELAY";
-    // mimalloc has no timer. It checks any other delay only when the program allocates.
-    let keeps = match s.text(VARIABLE).as_str() {
-        "0" => {
-            let fact = format!("{fact}, which returns free memory at once: {VARIABLE}=0");
-            return Finding::ok(fact);
-        }
-        "" => "it keeps".to_owned(),
-        value => format!("with {VARIABLE}={value} it keeps"),
-    };
-    let fact = format!("{fact}; {keeps} free memory while the program is idle");
-    let remedy = format!("set {VARIABLE}=0, so that it returns free memory at once");
-    Finding::note(fact).remedy(remedy)
+/// A mimalloc inside another library or Python that keeps free memory. It has no timer, and checks any other delay than 0
+/// only when the program allocates. `fact` says which memory it serves.
+pub fn mimalloc(s: &Subject, fact: &str) -> Option<Finding> {
+    let keeps_memory = s.text("MIMALLOC_PURGE_DELAY") != "0";
+    let fact = format!("{fact}; it keeps free memory while the program is idle");
+    let remedy = "set MIMALLOC_PURGE_DELAY=0, so that it returns free memory at once";
+    keeps_memory.then(|| Finding::note(fact).remedy(remedy))
 }
 
 pub fn onnx_arena(s: &Subject) -> Option<Finding> {
@@ -237,17 +190,7 @@ pub fn onnx_arena(s: &Subject) -> Option<Finding> {
 
 pub fn java(s: &Subject) -> Option<Finding> {
     let is_there = s.maps_file("libjvm.so");
-    let size = match s.java_heap {
-        Some(JavaHeap { used, committed }) => {
-            let (used, committed) = (bytes(used), bytes(committed));
-            format!("its heap has {used} in use and {committed} committed")
-        }
-        None => "the size of its heap is unknown".to_owned(),
-    };
-    let fact = format!(
-        "a JVM is in this process: {size}, outside malloc. Its direct buffers are live memory in malloc"
-    );
+    let fact = "a JVM is in this process, with its heap outside malloc; its direct buffers are live memory in malloc";
     let remedy = "limit both, for example JAVA_TOOL_OPTIONS='-Xmx256m -XX:MaxDirectMemorySize=64m'";
-    let committed = s.java_heap.map(|heap| heap.committed);
-    is_there.then(|| Finding::note(fact).remedy(remedy).bytes(committed))
+    is_there.then(|| Finding::note(fact).remedy(remedy))
 }

@@ -111,7 +111,6 @@ const ALL: Kinds = &[Kind::Machine, Kind::Command, Kind::Process];
 
 /// Among findings of a level, those of the first rule come first.
 const RULES: &[Rule] = &[
-    One("platform", HERE, machine::platform),
     One("thp-always", HERE, machine::always_huge),
     One("huge-pages", MACHINE, machine::huge_pages),
     One("loadable", HERE, machine::loadable),
@@ -124,7 +123,6 @@ const RULES: &[Rule] = &[
     One("unmap-hooks", PROCESS, program::unmap_hooks),
     Each("library-jemalloc", PROCESS, program::other_jemallocs),
     One("cgroup", ALL, machine::cgroup),
-    One("swap", PROCESS, machine::swap),
     Each("bad-setting", ALL, program::bad_settings),
     Each("unknown-setting", ALL, program::unknown_settings),
     Each("no-effect", ALL, program::no_effect),

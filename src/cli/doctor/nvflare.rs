@@ -104,17 +104,9 @@ fn cleanups(config: &Value) -> impl Iterator<Item = (String, u64)> {
 
 /// A kit whose script restarts it, although a container or systemd does that.
 pub fn kit_start(s: &Subject) -> Option<Finding> {
-    let start = s.deployment.kit_start.as_ref()?;
-    let fact = if start.is_in_container {
-        "the kit was started without --foreground: when the container restarts, the kit's script may find its old \
-         process number in daemon_pid.fl, and end as if the site were running"
-    } else {
-        "the kit was started without --foreground: it restarts the site itself, and systemd sees no failure"
-    };
-    let option = match start.knows_foreground {
-        true => "--foreground",
-        false => "--once",
-    };
+    let option = s.deployment.kit_option?;
+    let fact = "the kit was started without --foreground: it restarts the site itself, so systemd sees no failure, and when \
+                a container restarts, it may find its old process number in daemon_pid.fl, and end as if the site were running";
     let remedy = format!("start it with flarena's sub_start.sh KIT/startup {option}");
     Some(Finding::note(fact).remedy(remedy))
 }

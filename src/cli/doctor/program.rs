@@ -126,15 +126,12 @@ pub fn deep_bound(s: &Subject) -> Option<Finding> {
     let fact = format!(
         "another malloc, which flarena does not manage, serves {first}{more} (loaded with RTLD_DEEPBIND, or linked with a malloc)"
     );
-    Some(
-        match s.reported("settings", "FLARENA_ALLOCATOR").as_deref() {
-            Some("jemalloc") => Finding::warning(
-                fact + ". A block that one malloc allocates and another frees crashes the program",
-            )
-            .remedy("start it with `flarena run --allocator glibc`"),
-            _ => Finding::note(fact),
-        },
-    )
+    if s.reported("settings", "FLARENA_ALLOCATOR").as_deref() != Some("jemalloc") {
+        return Some(Finding::note(fact));
+    }
+    let danger = ". A block that one malloc allocates and another frees crashes the program";
+    let remedy = "start it with `flarena run --allocator glibc`";
+    Some(Finding::warning(fact + danger).remedy(remedy))
 }
 
 /// No answer of the library.
@@ -186,20 +183,11 @@ pub fn no_decay(s: &Subject) -> Option<Finding> {
     Some(Finding::warning(fact).remedy(remedy))
 }
 
-/// Libraries that keep RDMA registrations, and overwrite libc's code to see unmapped pages.
-const RDMA: [&str; 3] = ["libucm.so", "libfabric.so", "libopen-pal.so"];
-
+/// Libraries that keep RDMA registrations overwrite libc's code to see unmapped pages.
 pub fn unmap_hooks(s: &Subject) -> Option<Finding> {
     let are_installed = s.reported("recycler", "unmap_hooks")? == "true";
-    let loaded: Vec<_> = RDMA.into_iter().filter(|name| s.maps_file(name)).collect();
-    let loaded = match loaded.as_slice() {
-        [] => String::new(),
-        names => format!(" ({} is loaded)", names.join(", ")),
-    };
-    let fact = format!(
-        "libc's madvise is overwritten, as caches of RDMA registrations do{loaded}: \
-         flarena reports each unmapping through it and moves no pages between blocks"
-    );
+    let fact = "libc's madvise is overwritten, as caches of RDMA registrations (UCX, libfabric, Open MPI) do: \
+                flarena reports each unmapping through it and moves no pages between blocks";
     are_installed.then(|| Finding::ok(fact))
 }
 
@@ -266,23 +254,16 @@ pub fn malloc_conf_faults(s: &Subject) -> Vec<Finding> {
     findings
 }
 
-/// The effect of glibc's setting for huge pages on large blocks. glibc alone serves them with 2 and above.
+/// glibc's setting for huge pages. glibc mode follows it.
 pub fn hugetlb(s: &Subject) -> Option<Finding> {
     let tunables = s.text("GLIBC_TUNABLES");
     let values = tunables.split(':');
     let mut values = values.filter_map(|one| one.strip_prefix("glibc.malloc.hugetlb="));
-    let fact = match (values.next_back()?, settings_of(s).allocator()) {
-        ("0", _) => return None,
-        (_, Allocator::Jemalloc) => {
-            "glibc.malloc.hugetlb has no effect, because jemalloc serves this process"
-        }
-        ("1", Allocator::Glibc) => {
-            "with glibc.malloc.hugetlb=1 large blocks that fill pages of 2 MB, and all of 32 MB and more, ask for such pages"
-        }
-        (_, Allocator::Glibc) => return None,
-    };
+    let has_no_effect =
+        values.next_back()? != "0" && settings_of(s).allocator() == Allocator::Jemalloc;
+    let fact = "glibc.malloc.hugetlb has no effect, because jemalloc serves this process";
     let remedy = "FLARENA_HUGE=2M does the same in both modes; docs/huge-pages.md";
-    Some(Finding::note(fact).remedy(remedy))
+    has_no_effect.then(|| Finding::note(fact).remedy(remedy))
 }
 
 pub fn missing_preloads(s: &Subject) -> Vec<Finding> {
@@ -327,7 +308,7 @@ fn is_free_threaded(s: &Subject) -> bool {
 pub fn python_mimalloc(s: &Subject) -> Option<Finding> {
     let is_there = s.is_python() && is_free_threaded(s);
     let fact = "free-threaded Python allocates its objects with its own mimalloc";
-    is_there.then(|| mimalloc(s, fact))
+    is_there.then(|| mimalloc(s, fact))?
 }
 
 /// Any program has smaller arenas.
@@ -335,12 +316,8 @@ const MIN_ARENA_BYTES: u64 = 16 << 20;
 
 /// Python's own allocator, and the size of its arenas, if the library or the kernel's names of mappings show it.
 pub fn pymalloc(s: &Subject) -> Option<Finding> {
-    if !s.is_python() || is_free_threaded(s) {
+    if !s.is_python() || is_free_threaded(s) || s.text("PYTHONMALLOC").starts_with("malloc") {
         return None;
-    }
-    if s.text("PYTHONMALLOC").starts_with("malloc") {
-        let fact = "PYTHONMALLOC=malloc: Python's small objects come from malloc";
-        return Some(Finding::ok(fact));
     }
     let named = |map: &&Mapping| map.name.starts_with("[anon:") && map.name.contains("pymalloc");
     let mapped: u64 = s.maps.iter().filter(named).map(|map| map.rss_bytes).sum();

@@ -1,7 +1,7 @@
 //! Everything that the doctor reads: once, before the rules judge it.
 
 use std::env::consts::ARCH;
-use std::ffi::{CStr, OsStr, OsString};
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
@@ -23,7 +23,7 @@ use crate::library::program::Program;
 use crate::library::search::FILE_NAME;
 use crate::library::symbols::Malloc;
 use crate::library::{self, Library, Unusable};
-use crate::proc::{Cgroup, Environment, JavaHeap, Mapping, Process, ReadError, Status};
+use crate::proc::{Cgroup, Environment, Mapping, Process, ReadError, Status};
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Kind {
@@ -38,8 +38,6 @@ pub enum Kind {
 pub struct Subject {
     pub kind: Kind,
     pub pid: i32,
-    /// Processor, glibc, kernel.
-    pub platform: String,
     pub huge_pages: Offer,
     pub cgroup: Option<Cgroup>,
     pub environment: Environment,
@@ -68,7 +66,6 @@ pub struct Subject {
     pub privilege: Option<Privilege>,
     pub bindings: Bindings,
     pub stats: Option<Result<Stats, AskError>>,
-    pub java_heap: Option<JavaHeap>,
     pub deployment: Deployment,
 }
 
@@ -108,9 +105,6 @@ impl Subject {
         let program = fs::read_link(&exe).unwrap_or_default();
         let is_secure = process.bytes("auxv").is_ok_and(|auxv| is_secure(&auxv));
         let has_set_id = fs::metadata(&exe).is_ok_and(|file| file.mode() & 0o6000 != 0);
-        // A JVM maps its counters, a file in `hsperfdata_USER`.
-        let counters = maps.iter().find(|map| map.name.contains("/hsperfdata_"));
-        let counters = counters.and_then(|map| fs::read(process.inside(map.path())).ok());
         let arguments = process.arguments().unwrap_or_default();
         let mut subject = Self {
             comm: process.comm(),
@@ -124,7 +118,6 @@ impl Subject {
             bindings: Bindings::of(&process, &maps),
             maps,
             stats: Some(stats),
-            java_heap: counters.and_then(|counters| JavaHeap::parse(&counters)),
             ..Self::around(&process, Kind::Process, arguments)
         };
         subject.deployment = Deployment::of(&process, &subject);
@@ -142,7 +135,6 @@ impl Subject {
         Self {
             kind,
             pid: process.pid,
-            platform: platform(),
             huge_pages: Offer::read(|file, top| {
                 Policy::parse(&fs::read(OsStr::from_bytes(file.to_bytes())).ok()?, top)
             }),
@@ -190,13 +182,10 @@ impl Subject {
 
     pub fn is_python(&self) -> bool {
         // Wrappers such as pyenv's are scripts that start Python with the same options.
-        let name = self
-            .arguments
-            .first()
-            .filter(|_| self.kind == Kind::Command);
+        let is_wrapper = |name: &OsString| is_python(&name.to_string_lossy());
         is_python(&self.program)
             || self.maps_file("libpython3")
-            || name.is_some_and(|name| is_python(&name.to_string_lossy()))
+            || self.kind == Kind::Command && self.arguments.first().is_some_and(is_wrapper)
     }
 
     /// The library's mapping, if it is loaded.
@@ -231,15 +220,6 @@ pub fn surroundings(get: impl Fn(&str) -> Option<OsString>) -> Surroundings {
         has_client_api: is_bootstrapped || kind == "EX_PROCESS_API",
         parent: None,
     }
-}
-
-fn platform() -> String {
-    // SAFETY: glibc returns a pointer to a constant string with a NUL at its end.
-    let glibc = unsafe { CStr::from_ptr(libc::gnu_get_libc_version()) };
-    let (glibc, system) = (glibc.to_string_lossy(), rustix::system::uname());
-    let kernel = system.release().to_string_lossy();
-    let pages = rustix::param::page_size() / 1024;
-    format!("{ARCH}, glibc {glibc}, Linux {kernel}, {pages} KiB pages")
 }
 
 impl Preload {
@@ -359,8 +339,6 @@ mod tests {
     #[test]
     fn the_properties_of_this_machine_are_readable() {
         let machine = Subject::here(Vec::new()).unwrap();
-        let start = format!("{ARCH}, glibc 2.");
-        assert!(machine.platform.starts_with(&start), "{}", machine.platform);
         assert!(machine.library.is_some());
     }
 }

@@ -1,6 +1,5 @@
 //! Finds libflarena.so, and tries it in a child process before a job depends on it.
 
-mod alias;
 pub mod elf;
 pub mod privilege;
 mod probe;
@@ -11,6 +10,7 @@ pub mod symbols;
 
 use std::ffi::OsString;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use elf::Header;
@@ -62,6 +62,15 @@ fn locate(named: Option<OsString>, beside: &Path) -> Result<PathBuf, Unusable> {
 fn check(path: &Path) -> Result<Library, String> {
     // Resolve links and `..`: they may refer to another file later, or from another directory.
     let path = fs::canonicalize(path).map_err(|error| reason(&error))?;
+    // The loader splits LD_PRELOAD at spaces and colons, expands `$`, and has no quoting.
+    if path
+        .as_os_str()
+        .as_bytes()
+        .iter()
+        .any(|byte| b" :$".contains(byte))
+    {
+        return Err("LD_PRELOAD cannot contain a path with a space, a colon or a dollar sign; copy it elsewhere".to_owned());
+    }
     let here = std::env::consts::ARCH;
     match Header::read(&path).map_err(|error| reason(&error))? {
         None => return Err("it is not a library".to_owned()),
@@ -70,14 +79,13 @@ fn check(path: &Path) -> Result<Library, String> {
         }
         Some(_) => {}
     }
-    let loadable = alias::for_preload(&path, &alias::homes())?;
-    let version = probe::version_of(&loadable)?;
+    let version = probe::version_of(&path)?;
     let beside = path.parent().unwrap_or(Path::new("/"));
     let is_hooks = |dir: &PathBuf| dir.join("sitecustomize.py").is_file();
     let hooks = search::hooks(beside).into_iter().find(is_hooks);
     let hooks = hooks.and_then(|dir| fs::canonicalize(dir).ok());
     Ok(Library {
-        path: loadable,
+        path,
         version,
         hooks,
     })
@@ -101,6 +109,15 @@ fn own_directory() -> PathBuf {
 mod tests {
     use super::*;
     use crate::scratch::Scratch;
+
+    #[test]
+    fn a_path_that_ld_preload_cannot_contain_is_refused() {
+        let scratch = Scratch::new();
+        for name in ["my libs/x.so", "a:b/x.so", "$ORIGIN/x.so"] {
+            let refusal = check(&scratch.write(name, "")).unwrap_err();
+            assert!(refusal.contains("LD_PRELOAD cannot contain"), "{refusal}");
+        }
+    }
 
     #[test]
     fn with_flarena_lib_no_other_library_is_tried() {

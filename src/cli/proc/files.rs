@@ -64,20 +64,6 @@ impl Status {
     }
 }
 
-/// The line of `smaps_rollup` that `status` lacks and flarena uses.
-#[derive(Debug, Default, Clone)]
-pub struct Rollup {
-    pub pss_bytes: u64,
-}
-
-impl Rollup {
-    pub fn parse(text: &str) -> Self {
-        Self {
-            pss_bytes: kilobytes(text, "Pss").unwrap_or(0),
-        }
-    }
-}
-
 /// The text after `name:`; empty without such a line.
 fn line<'a>(text: &'a str, name: &str) -> &'a str {
     let mut lines = text.lines();
@@ -106,12 +92,10 @@ pub struct Mapping {
     pub offset: u64,
     pub inode: u64,
     pub is_executable: bool,
-    pub is_shared: bool,
     pub name: String,
     pub rss_bytes: u64,
     /// The part of `rss_bytes` without a file: pages of a private mapping that the process has written.
     pub anon_bytes: u64,
-    pub is_locked: bool,
 }
 
 impl Mapping {
@@ -149,7 +133,6 @@ impl Mapping {
             offset: u64::from_str_radix(offset, 16).ok()?,
             inode: inode.parse().ok()?,
             is_executable: permissions.contains('x'),
-            is_shared: permissions.contains('s'),
             name: fields.next().unwrap_or_default().trim_start().to_owned(),
             ..Self::default()
         })
@@ -168,7 +151,6 @@ pub fn parse_maps(text: &str) -> Vec<Mapping> {
             match name {
                 "Rss" => last.rss_bytes = in_bytes(value).unwrap_or(0),
                 "Anonymous" => last.anon_bytes = in_bytes(value).unwrap_or(0),
-                "VmFlags" => last.is_locked = value.split_ascii_whitespace().any(|f| f == "lo"),
                 _ => {}
             }
         }
@@ -238,7 +220,7 @@ b000-c000 rw-p 00000000 00:00 0
         let mappings = parse_maps(SMAPS);
         assert_eq!(mappings[0].name, "/a b/lib (x).so (deleted)");
         assert_eq!(mappings[0].file_name(), "lib (x).so");
-        assert!(mappings[0].is_file() && mappings[0].is_shared);
+        assert!(mappings[0].is_file());
     }
 
     #[test]
@@ -250,7 +232,6 @@ b000-c000 rw-p 00000000 00:00 0
             (mappings[0].file_bytes(), mappings[1].file_bytes()),
             (4096, 4096)
         );
-        assert!(mappings[0].is_locked && !mappings[1].is_locked);
     }
 
     #[test]

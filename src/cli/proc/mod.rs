@@ -2,12 +2,10 @@
 
 mod cgroup;
 mod files;
-mod java;
 mod process;
 
-pub use cgroup::{Cgroup, Room};
+pub use cgroup::Cgroup;
 #[cfg(test)]
 pub use files::parse_maps;
 pub use files::{Mapping, Stat, Status};
-pub use java::JavaHeap;
 pub use process::{parse_pid, user_name, Environment, Process, ReadError};

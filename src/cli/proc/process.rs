@@ -14,7 +14,7 @@ use flarena_shared::system_error::reason;
 use flarena_shared::{kernel_path, python_line};
 use serde::Serialize;
 
-use super::files::{parse_maps, Mapping, Rollup, Stat, Status};
+use super::files::{kilobytes, parse_maps, Mapping, Stat, Status};
 
 /// Why a process could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -126,8 +126,10 @@ impl Process {
         }
     }
 
-    pub fn rollup(&self) -> Result<Rollup, ReadError> {
-        self.text("smaps_rollup").map(|text| Rollup::parse(&text))
+    /// The proportional set size, which `status` lacks; 0 without memory.
+    pub fn pss_bytes(&self) -> Result<u64, ReadError> {
+        let rollup = self.text("smaps_rollup")?;
+        Ok(kilobytes(&rollup, "Pss").unwrap_or(0))
     }
 
     pub fn maps(&self) -> Result<Vec<Mapping>, ReadError> {
@@ -186,18 +188,15 @@ impl Process {
         }
         let arguments = self.arguments().ok()?;
         let words = arguments.iter().map(|word| word.as_bytes());
-        python_line::read(words).program(|path| self.has_file(path))
+        // In its container, and relative to its directory.
+        let is_file = |path: &[u8]| self.resolve(OsStr::from_bytes(path)).is_file();
+        python_line::read(words).program(is_file)
     }
 
     /// Whether the executable file is Python. The first argument may be any text.
     fn is_python(&self) -> bool {
         let exe = fs::read_link(self.path("exe")).unwrap_or_default();
         python_line::is_interpreter(kernel_path::file_name(&exe.to_string_lossy()))
-    }
-
-    /// Whether the file exists for the process: in its container and relative to its directory.
-    fn has_file(&self, path: &[u8]) -> bool {
-        self.resolve(OsStr::from_bytes(path)).is_file()
     }
 }
 

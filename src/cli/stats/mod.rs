@@ -1,7 +1,6 @@
 //! `flarena stats`: the memory of one live process, as its allocator reports it.
 
 pub mod sheet;
-mod watch;
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -12,29 +11,21 @@ use crate::proc::{parse_pid, Process};
 
 /// Show the memory of a live process: live, cached, retained, and outside malloc
 #[derive(clap::Args)]
-#[command(
-    override_usage = "flarena stats <PID> [OPTIONS]",
-    after_help = "Examples:
+#[command(after_help = "Examples:
   flarena stats 4242
   flarena stats 4242 --all
-  flarena stats 4242 --watch 5
   flarena stats 4242 --json | jq .live_bytes
 
-Exit status: 0 success, also when a watched process ends; 3 the process does not exist, \
-refuses, or runs without flarena"
-)]
+Exit status: 0 success; 3 the process does not exist, \
+refuses, or runs without flarena")]
 pub struct Args {
     /// Process id
     #[arg(value_parser = parse_pid)]
     pid: i32,
     /// Also show the internals of recycler, governor and allocator, and all settings
-    #[arg(long, conflicts_with_all = ["watch", "json"])]
+    #[arg(long, conflicts_with = "json")]
     all: bool,
-    /// Print a line at this interval in seconds, until the process ends
-    #[arg(long, value_name = "SECONDS", num_args = 0..=1,
-          default_missing_value = "1", value_parser = seconds)]
-    watch: Option<Duration>,
-    /// Print JSON, one object per line
+    /// Print one JSON object, on one line
     #[arg(long)]
     json: bool,
 }
@@ -52,9 +43,6 @@ pub fn seconds(text: &str) -> Result<Duration, String> {
 
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let process = Process::find(args.pid)?;
-    if let Some(interval) = args.watch {
-        return watch::run(&process, interval, args.json);
-    }
     let stats = control::ask_when_open(&process, Request::Stats, STATS_TIMEOUT)?;
     if args.json {
         output::print(stats.line())?;

@@ -61,7 +61,7 @@ fn drive(
             let all = state.shows_all;
             let detail = match state.view {
                 View::Detail(process) => Some(process),
-                View::Table | View::Filter | View::Help => None,
+                View::Table | View::Filter => None,
             };
             start(Box::new(move || News::Sample(row::collect(all, detail))));
         }

@@ -23,8 +23,12 @@ use table::{Order, COLUMNS, HOW_TO_START, NOTHING_RUNS, RSS};
 #[derive(clap::Args)]
 #[command(
     after_help = "Keys: arrows select a process, Enter shows its details, t makes it return \
-free memory, s or < > choose the column to sort by, r reverses the order, / filters, a also shows processes \
-without a control channel, ? shows help, q quits
+free memory, s or < > choose the column to sort by, r reverses the order, / filters and Esc clears the filter, a also shows processes \
+without a control channel, Space refreshes, q quits
+
+Columns: PROC is CP or SP for NVFlare's client and server, CJ or SJ for their jobs, TR for a trainer; RSS is the memory \
+in RAM, GROWTH/MIN its change per minute over the last two minutes, LIVE is allocated by the program and not freed, \
+CACHED are pages of freed large blocks, LIMIT is that of the control group. Empty columns are left out.
 
 Examples:
   flarena top

@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::{detail, table};
 use crate::control::{self, AskError, Request, Stats};
 use crate::output::plain;
-use crate::proc::{user_name, Cgroup, Process, Room};
+use crate::proc::{user_name, Cgroup, Process};
 
 /// A process that does not answer in this time is shown with the kernel's numbers.
 const TIMEOUT: Duration = Duration::from_secs(2);
@@ -132,7 +132,6 @@ pub struct Sample {
     pub rows: Vec<Row>,
     /// The number of processes with the library, without a control channel, and without a row.
     pub hidden: usize,
-    pub room: Option<Room>,
     /// The text of the detail view, and its process.
     pub detail: Option<(Process, String)>,
 }
@@ -163,7 +162,6 @@ pub fn collect(all: bool, detail: Option<Process>) -> Sample {
     Sample {
         rows: rows.into_inner(),
         hidden: hidden.len(),
-        room: Room::read(),
         detail: detail.map(|process| (process, detail::text(&process))),
     }
 }

@@ -16,7 +16,6 @@ pub enum View {
     Table,
     /// Keys go into the filter.
     Filter,
-    Help,
     /// Everything about one process.
     Detail(Process),
 }
@@ -62,7 +61,7 @@ pub struct State {
     pub page: usize,
     /// The columns on the screen; set by drawing.
     pub shown: Vec<usize>,
-    /// The first line of the detail view or of the help that is shown. Drawing limits it.
+    /// The first line of the detail view that is shown. Drawing limits it.
     pub scroll: usize,
 }
 
@@ -98,16 +97,12 @@ impl State {
 
     pub fn key(&mut self, key: KeyEvent) -> Option<Action> {
         if key.modifiers.contains(KeyModifiers::CONTROL) {
-            return match key.code {
-                KeyCode::Char('c') => Some(Action::Quit),
-                KeyCode::Char('l') => Some(Action::Refresh),
-                _ => None,
-            };
+            return (key.code == KeyCode::Char('c')).then_some(Action::Quit);
         }
         match self.view {
             View::Table => self.browse(key.code),
             View::Filter => self.edit(key.code),
-            View::Help | View::Detail(_) => self.read(key.code),
+            View::Detail(process) => self.read(key.code, process),
         }
     }
 
@@ -125,16 +120,13 @@ impl State {
         }
     }
 
-    /// A key in the help or in the detail view.
-    fn read(&mut self, code: KeyCode) -> Option<Action> {
-        match (code, self.view) {
+    /// A key in the detail view.
+    fn read(&mut self, code: KeyCode, process: Process) -> Option<Action> {
+        match (code, self.step(code)) {
             (KeyCode::Char(' '), _) => self.scroll += self.page,
-            (KeyCode::Char('t'), View::Detail(process)) => return Some(self.trim(process)),
-            (KeyCode::Char('?' | 'h'), View::Detail(_)) => self.open(View::Help),
-            _ => match self.step(code) {
-                Some(step) => self.scroll = self.scroll.saturating_add_signed(step),
-                None => self.view = View::Table,
-            },
+            (KeyCode::Char('t'), _) => return Some(self.trim(process)),
+            (_, Some(step)) => self.scroll = self.scroll.saturating_add_signed(step),
+            (_, None) => self.view = View::Table,
         }
         None
     }
@@ -143,7 +135,6 @@ impl State {
         match code {
             KeyCode::Char('q') => return Some(Action::Quit),
             KeyCode::Esc => self.filter.clear(),
-            KeyCode::Char('?' | 'h') => self.open(View::Help),
             KeyCode::Char('/') => self.view = View::Filter,
             KeyCode::Char('r') => self.order.descending = !self.order.descending,
             KeyCode::Char('s' | '>') | KeyCode::Right => self.sort_by_neighbour(1),
@@ -155,7 +146,7 @@ impl State {
             KeyCode::Char(' ') => return Some(Action::Refresh),
             KeyCode::Enter => {
                 let process = self.select(0)?;
-                self.open(View::Detail(process));
+                (self.view, self.scroll) = (View::Detail(process), 0);
                 return Some(Action::Refresh);
             }
             KeyCode::Char('t') => {
@@ -201,10 +192,6 @@ impl State {
     fn trim(&mut self, process: Process) -> Action {
         self.message = format!("{}: trimming", process.pid);
         Action::Trim(process)
-    }
-
-    fn open(&mut self, view: View) {
-        (self.view, self.scroll) = (view, 0);
     }
 }
 

@@ -141,13 +141,10 @@ fn s_sorts_by_the_next_shown_column_in_its_natural_order() {
 }
 
 #[test]
-fn q_and_control_c_quit_and_any_key_closes_the_help() {
+fn q_and_control_c_quit() {
     assert_eq!(type_in(&mut state(), "q"), Some(Action::Quit));
     let interrupt = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
     assert_eq!(state().key(interrupt), Some(Action::Quit));
-    let mut state = state();
-    assert_eq!(type_in(&mut state, "?q"), None);
-    assert_eq!(state.view, View::Table);
 }
 
 #[test]
@@ -181,17 +178,6 @@ fn enter_opens_the_selected_process_and_another_key_closes_it() {
     assert_eq!(type_in(&mut state, "jjk"), None);
     assert_eq!((state.view, state.scroll), (View::Detail(THIRD), 1));
     assert_eq!(type_in(&mut state, "t"), Some(Action::Trim(THIRD)));
-    press(&mut state, &[KeyCode::Esc]);
-    assert_eq!(state.view, View::Table);
-}
-
-#[test]
-fn the_help_key_opens_the_help_from_the_detail_view_of_a_process_that_has_ended() {
-    let mut state = state();
-    press(&mut state, &[KeyCode::Enter]);
-    state.take(Sample::default(), Instant::now());
-    assert_eq!(type_in(&mut state, "j?"), None);
-    assert_eq!((state.view, state.scroll), (View::Help, 0));
     press(&mut state, &[KeyCode::Esc]);
     assert_eq!(state.view, View::Table);
 }

@@ -11,7 +11,7 @@ pub const NOTHING_RUNS: &str = "No process runs with flarena here.";
 pub const HOW_TO_START: &str =
     "Start one with flarena run, such as: flarena run -- python3 train.py";
 
-/// Longer names are cut, and end with `…`.
+/// The longest name of a site or stage.
 const LONGEST_TEXT: usize = 20;
 /// The length of the kernel's longest name (15), and one for the `…` of a cut name.
 const LONGEST_COMMAND: usize = 16;
@@ -31,8 +31,10 @@ impl Value {
     fn text(&self, row: &Row) -> Option<String> {
         match self {
             Pid => Some(row.process.pid.to_string()),
-            Text(text) => text(row).as_deref().map(shortened),
-            Command => Some(shortened_command(row.command())),
+            Text(text) => text(row)
+                .as_deref()
+                .map(|name| shortened(name, LONGEST_TEXT)),
+            Command => Some(shortened(row.command(), LONGEST_COMMAND)),
             Round => row.round.map(|round| round.to_string()),
             Bytes(size) => size(row).map(bytes),
             Growth => row.growth_per_minute.map(signed_size),
@@ -136,22 +138,13 @@ impl Order {
     }
 }
 
-/// A text, cut so that it leaves room for the numbers.
-fn shortened(text: &str) -> String {
-    if text.chars().count() <= LONGEST_TEXT {
-        return text.to_owned();
-    }
-    let start: String = text.chars().take(LONGEST_TEXT - 1).collect();
-    start + "…"
-}
-
-/// The end of a program's name, which is more specific than its start.
-fn shortened_command(name: &str) -> String {
+/// The end of a long name, which is more specific than its start.
+fn shortened(name: &str, longest: usize) -> String {
     let count = name.chars().count();
-    if count <= LONGEST_COMMAND {
+    if count <= longest {
         return name.to_owned();
     }
-    let end: String = name.chars().skip(count + 1 - LONGEST_COMMAND).collect();
+    let end: String = name.chars().skip(count + 1 - longest).collect();
     "…".to_owned() + end.trim_start_matches('.')
 }
 
@@ -251,11 +244,11 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_name_ends_with_an_ellipsis() {
-        assert_eq!(shortened("site-1"), "site-1");
-        let cut = shortened(&"é".repeat(99));
+    fn a_cut_name_begins_with_an_ellipsis() {
+        assert_eq!(shortened("site-1", LONGEST_TEXT), "site-1");
+        let cut = shortened(&"é".repeat(99), LONGEST_TEXT);
         assert_eq!(
-            (cut.chars().count(), cut.ends_with('…')),
+            (cut.chars().count(), cut.starts_with('…')),
             (LONGEST_TEXT, true)
         );
     }
@@ -272,7 +265,7 @@ mod tests {
             ("torch.distributed.run", "…distributed.run"),
             ("train_the_large_model.py", "…_large_model.py"),
         ] {
-            assert_eq!(shortened_command(name), cut);
+            assert_eq!(shortened(name, LONGEST_COMMAND), cut);
         }
     }
 

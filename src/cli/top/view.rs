@@ -1,4 +1,4 @@
-//! Draws `top`: a heading, the table, and a line of keys; or the help, or one process.
+//! Draws `top`: a heading, the table, and a line of keys; or one process.
 
 use ratatui::layout::Constraint::{Length, Min};
 use ratatui::layout::{Layout, Rect};
@@ -7,61 +7,34 @@ use ratatui::text::{Line, Text};
 use ratatui::widgets::{Block, Cell, Clear, Paragraph, Row as TableRow, Table, Wrap};
 use ratatui::Frame;
 
-use super::row::{Row, Sample};
 use super::state::{State, View};
 use super::table::{self, COLUMNS, HOW_TO_START, NOTHING_RUNS};
 use crate::output::plain;
-use crate::units::{bytes, or_dash, plural};
+use crate::units::{or_dash, plural};
 
-/// The most important first: a narrow terminal drops the last ones.
-const KEYS: &str = "q quit  ? help  Enter details  t trim  s sort  / filter  a all  r reverse";
-const KEYS_OF_HELP: &str = "any other key closes this  arrows scroll";
-const KEYS_OF_DETAIL: &str = "any other key closes this  arrows scroll  t trim  ? help";
-
-/// Fits into 80 columns and 24 lines.
-const HELP: &str = "\
-arrows   select a process; also j k PgUp PgDn Home End
-Enter    show its last markers, lines of code and settings
-t        trim: make it return its free memory
-s > <    sort by the next or the previous column
-r        reverse the order
-/        filter: show rows that contain a text; Esc clears it
-a        also show processes without a control channel
-Space    refresh now
-q        quit
-
-PROC        CP SP client and server, CJ SJ their jobs, TR trainer
-RSS         memory of the process that is in RAM
-GROWTH/MIN  change of RSS per minute, over the last two minutes
-LIVE        allocated by the program and not freed
-CACHED      pages of freed large blocks, kept for reuse
-LIMIT       memory limit of its control group
-COMMAND     the name from flarena run --name, the script, or the program
-Columns that are empty or do not fit are left out.";
+/// The most important first: a narrow terminal cuts the last ones.
+const KEYS: &str = "q quit  Enter details  t trim  s sort  / filter  a all  r reverse";
+const KEYS_OF_DETAIL: &str = "any other key closes this  arrows scroll  t trim";
 
 pub fn draw(frame: &mut Frame, state: &mut State) {
     let [head, body, foot] = Layout::vertical([Length(1), Min(1), Length(1)]).areas(frame.area());
     state.page = usize::from(body.height.saturating_sub(1)).max(1);
     if let Some(sample) = &state.sample {
-        let heading = heading(&state.visible(), sample, head.width);
+        let heading = heading(state.visible().len(), sample.hidden);
         frame.render_widget(Line::from(heading).bold(), head);
     }
-    frame.render_widget(Line::from(footer(state, foot.width)), foot);
+    frame.render_widget(Line::from(footer(state)), foot);
     draw_table(frame, body, state);
-    let (title, text) = match state.view {
-        View::Table | View::Filter => return,
-        View::Help => (" help ".to_owned(), HELP),
-        View::Detail(process) => {
-            let detail = state
-                .sample
-                .as_ref()
-                .and_then(|sample| sample.detail.as_ref());
-            let text = detail.filter(|(of, _)| *of == process);
-            let text = text.map_or("asking the process", |(_, text)| text);
-            (format!(" {} ", process.pid), text)
-        }
+    let View::Detail(process) = state.view else {
+        return;
     };
-    let block = Block::bordered().title(title);
+    let detail = state
+        .sample
+        .as_ref()
+        .and_then(|sample| sample.detail.as_ref());
+    let text = detail.filter(|(of, _)| *of == process);
+    let text = text.map_or("asking the process", |(_, text)| text);
+    let block = Block::bordered().title(format!(" {} ", process.pid));
     let text = Text::from_iter(text.lines().map(plain));
     let text = Paragraph::new(text).wrap(Wrap { trim: false });
     let inside = block.inner(body);
@@ -73,33 +46,12 @@ pub fn draw(frame: &mut Frame, state: &mut State) {
     frame.render_widget(text, body);
 }
 
-/// As many of the parts as fit, the first ones.
-fn fitting<'a>(parts: impl IntoIterator<Item = &'a str>, room: u16) -> String {
-    let mut line = String::new();
-    for part in parts {
-        let gap = if line.is_empty() { "" } else { "  " };
-        if line.chars().count() + gap.len() + part.chars().count() > room.into() {
-            break;
-        }
-        line = line + gap + part;
+fn heading(shown: usize, hidden: usize) -> String {
+    let shown = plural(shown as u64, "process");
+    match hidden {
+        0 => shown,
+        hidden => format!("{shown}  {hidden} hidden (a)"),
     }
-    line
-}
-
-fn heading(rows: &[&Row], sample: &Sample, width: u16) -> String {
-    let mut parts = vec![plural(rows.len() as u64, "process")];
-    if sample.hidden > 0 {
-        parts.push(format!("{} hidden (a)", sample.hidden));
-    }
-    if let Some(room) = sample.room {
-        let percent = room.used_bytes as f64 / room.total_bytes.max(1) as f64 * 100.0;
-        let total = bytes(room.total_bytes);
-        parts.push(format!("{} {percent:.0} % of {total}", room.of));
-    }
-    let sum = |size: fn(&Row) -> Option<u64>| bytes(rows.iter().filter_map(|row| size(row)).sum());
-    parts.push(format!("rss {}", sum(|row| row.rss_bytes)));
-    parts.push(format!("live {}", sum(|row| row.live_bytes)));
-    fitting(parts.iter().map(String::as_str), width)
 }
 
 fn draw_table(frame: &mut Frame, area: Rect, state: &mut State) {
@@ -109,13 +61,8 @@ fn draw_table(frame: &mut Frame, area: Rect, state: &mut State) {
         true => Cell::from(Line::from(text).right_aligned()),
         false => Cell::from(text),
     };
-    let header = layout.iter().map(|&(column, _)| {
-        let cell = cell(column, state.order.heading(column));
-        match column == state.order.column {
-            true => cell.reversed(),
-            false => cell.bold(),
-        }
-    });
+    let heading = |&(column, _): &(usize, _)| cell(column, state.order.heading(column)).bold();
+    let header = layout.iter().map(heading);
     let body = rows.iter().map(|row| {
         let columns = layout.iter().map(|&(column, _)| column);
         TableRow::new(columns.map(|column| cell(column, or_dash(row[column].as_ref()))))
@@ -146,7 +93,7 @@ fn why_empty(state: &State) -> String {
     )
 }
 
-fn footer(state: &State, width: u16) -> String {
+fn footer(state: &State) -> String {
     let filter = match (state.view, state.filter.as_str()) {
         (View::Filter, filter) => return format!("filter: {filter}_"),
         (_, "") => String::new(),
@@ -156,7 +103,6 @@ fn footer(state: &State, width: u16) -> String {
         return filter + &state.message;
     }
     let keys = match state.view {
-        View::Help => KEYS_OF_HELP,
         View::Detail(_) => KEYS_OF_DETAIL,
         View::Table | View::Filter => {
             let selected = state.selection().map(|place| state.visible()[place]);
@@ -166,26 +112,20 @@ fn footer(state: &State, width: u16) -> String {
             }
         }
     };
-    let room = width.saturating_sub(filter.chars().count() as u16);
-    filter + &fitting(keys.split("  "), room)
+    filter + keys
 }
 
 #[cfg(test)]
 mod tests {
     use std::time::Instant;
 
+    use super::super::row::{Row, Sample};
     use super::super::table::{Order, RSS};
     use super::*;
-    use crate::proc::{Process, Room};
+    use crate::proc::Process;
     use ratatui::backend::TestBackend;
     use ratatui::crossterm::event::{KeyCode, KeyEvent};
     use ratatui::Terminal;
-
-    const ROOM: Room = Room {
-        used_bytes: 3 << 30,
-        total_bytes: 8 << 30,
-        of: "cgroup",
-    };
 
     const PROCESS: Process = Process {
         pid: 4242,
@@ -196,13 +136,6 @@ mod tests {
         State {
             order: Order::by(RSS),
             ..State::default()
-        }
-    }
-
-    fn nothing() -> Sample {
-        Sample {
-            room: Some(ROOM),
-            ..Sample::default()
         }
     }
 
@@ -223,7 +156,7 @@ mod tests {
         let sample = Sample {
             rows: vec![row],
             hidden: 3,
-            ..nothing()
+            ..Sample::default()
         };
         let mut state = empty();
         state.take(sample, Instant::now());
@@ -264,28 +197,6 @@ mod tests {
     }
 
     #[test]
-    fn a_narrow_heading_drops_the_sums_before_the_hidden_processes() {
-        let mut state = state();
-        for (room, heading) in [
-            (
-                80,
-                "1 process  3 hidden (a)  cgroup 38 % of 8.00 GB  rss 512.0 MB  live 0 KB",
-            ),
-            (
-                65,
-                "1 process  3 hidden (a)  cgroup 38 % of 8.00 GB  rss 512.0 MB",
-            ),
-            (50, "1 process  3 hidden (a)  cgroup 38 % of 8.00 GB"),
-            (30, "1 process  3 hidden (a)"),
-            (20, "1 process"),
-        ] {
-            let screen = screen(&mut state, room, 6);
-            let first = screen.lines().next().unwrap();
-            assert_eq!(first.trim_matches(['"', ' ']), heading, "{room}");
-        }
-    }
-
-    #[test]
     fn the_sorted_column_has_an_arrow_and_s_moves_it_over_the_shown_columns() {
         let mut state = state();
         assert!(screen(&mut state, 80, 6).contains("RSS▼"));
@@ -296,27 +207,19 @@ mod tests {
     }
 
     #[test]
-    fn the_help_fits_into_80_columns_and_24_lines() {
-        let mut state = state();
-        state.view = View::Help;
-        let screen = screen(&mut state, 80, 24);
-        for line in HELP.lines() {
-            assert!(screen.contains(line), "{line}\n{screen}");
-        }
-    }
-
-    #[test]
     fn a_text_that_does_not_fit_is_scrolled_to_its_end() {
         let mut state = state();
-        state.view = View::Help;
+        press(&mut state, KeyCode::Enter);
+        let lines: Vec<String> = (0..50).map(|line| format!("line {line}.")).collect();
+        state.sample.as_mut().unwrap().detail = Some((PROCESS, lines.join("\n")));
         let first = screen(&mut state, 40, 10);
         assert!(
-            first.contains("select a process") && first.contains("any other key closes"),
+            first.contains("line 0.") && first.contains("any other key closes"),
             "{first}"
         );
         press(&mut state, KeyCode::End);
         let last = screen(&mut state, 40, 10);
-        assert!(last.contains("left out."), "{last}");
+        assert!(last.contains("line 49."), "{last}");
         assert!(state.scroll < 100);
     }
 
@@ -341,17 +244,12 @@ mod tests {
 
     #[test]
     fn a_terminal_of_any_size_is_drawn_without_panic() {
-        for code in [
-            KeyCode::Esc,
-            KeyCode::Char('/'),
-            KeyCode::Char('?'),
-            KeyCode::Enter,
-        ] {
+        for code in [KeyCode::Esc, KeyCode::Char('/'), KeyCode::Enter] {
             for (width, height) in [(1, 1), (3, 2), (20, 5), (40, 10), (400, 100)] {
                 let mut state = state();
                 press(&mut state, code);
                 screen(&mut state, width, height);
-                state.take(nothing(), Instant::now());
+                state.take(Sample::default(), Instant::now());
                 screen(&mut state, width, height);
             }
         }
@@ -361,7 +259,7 @@ mod tests {
     fn an_empty_table_says_why_and_what_to_do() {
         let mut state = empty();
         assert!(screen(&mut state, 100, 6).contains("collecting"));
-        state.take(nothing(), Instant::now());
+        state.take(Sample::default(), Instant::now());
         let narrow = screen(&mut state, 40, 12);
         assert!(
             narrow.contains("Start one with flarena run, such as:"),
