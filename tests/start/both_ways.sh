@@ -1,7 +1,6 @@
 # shellcheck shell=bash disable=SC2154  # part of run.sh, which sets library, client, jemalloc ...
 # A table of cases that start in two ways: with `flarena run`, and with the shell functions of sub_start.sh where no
 # command works. The known differences of the shell:
-# - It refuses a library whose path LD_PRELOAD cannot hold (space, colon, $). The command uses a link to it.
 # - For a library that cannot be loaded it prints the loader's reason. The command names architecture and glibc.
 # - It names a system jemalloc as the loader does (libjemalloc.so.2), not by its path.
 # - It recognizes a musl program, and no other program that cannot load the library. It does not follow `#!`.
