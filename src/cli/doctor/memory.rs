@@ -55,6 +55,19 @@ pub fn memory(s: &Subject) -> Option<Finding> {
     })
 }
 
+/// RSS does not count swapped pages. A few of them are no problem.
+pub fn swap(s: &Subject) -> Option<Finding> {
+    let (swapped, rss) = (s.status.swap_bytes, s.status.rss_bytes);
+    let fact = format!(
+        "{} of this process are swapped out: RSS does not count them, and they are slow to return",
+        bytes(swapped)
+    );
+    let remedy =
+        "give it more memory, or set FLARENA_MEMORY_LIMIT, so that it returns free memory earlier";
+    let warning = || Finding::warning(fact).remedy(remedy).bytes(swapped);
+    (swapped * 20 > rss).then(warning)
+}
+
 fn sized(size: u64, text: &str) -> Option<Finding> {
     let fact = format!("{} {text}", bytes(size));
     (size >= MIN_REPORTED_BYTES).then(|| Finding::note(fact).bytes(size))

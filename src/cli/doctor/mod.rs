@@ -141,6 +141,7 @@ const RULES: &[Rule] = &[
     One("kit-foreground", PROCESS, nvflare::kit_start),
     One("job-without-library", PROCESS, nvflare::left_jobs),
     One("memory", PROCESS, memory::memory),
+    One("swap", PROCESS, memory::swap),
     One("outside-malloc", PROCESS, memory::outside_malloc),
     One("arrow-pool", PROCESS, memory::arrow),
     One("file-maps", PROCESS, memory::files),

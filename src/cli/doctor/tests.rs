@@ -566,6 +566,10 @@ fn rules_about_memory() {
             malloc(s, 170, 0);
             s.status.swap_bytes = 30 * MB;
         } => "memory" ["10.0 MB outside malloc; 30.0 MB more are swapped out"];
+        live |_s| {} => "swap" [];
+        live |s| s.status.swap_bytes = 30 * MB => "swap" [
+            "Warning: 30.0 MB of this process are swapped out", "FLARENA_MEMORY_LIMIT",
+        ];
         live |s| {
             map(s, "/data/model.bin", 40);
             s.status.file_bytes = 50 * MB;
