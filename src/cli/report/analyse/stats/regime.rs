@@ -42,7 +42,7 @@ pub struct Regime {
 }
 
 impl Regime {
-    /// All samples, with one step if it is certain that no slow change of the noise looks like it.
+    /// All samples, with one step if the slow changes of the noise are far too small for it.
     pub fn whole(series: &Cleaned) -> Regime {
         /// The squares that the step explains, in variances of the noise.
         const CERTAIN: f64 = 50.0;

@@ -1,8 +1,8 @@
 //! Classifies a series: level, growing, falling, warming up, or unclear.
 //!
-//! Teeth, outliers and bursts are taken out, and the rest is divided into segments by PELT. The last
-//! regime decides: the segments at the end that have one slope. Its slope is fitted without the
-//! steps between its segments.
+//! Outliers and bursts are taken out, and the rest is divided into segments by PELT. The last regime
+//! decides: the segments at the end that have one slope. Its slope is fitted together with the steps
+//! between its segments. A series that swings is judged as a whole, if possible beside its teeth.
 
 use super::cleaned::Cleaned;
 use super::line::{Line, Slope};
