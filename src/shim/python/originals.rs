@@ -11,7 +11,7 @@ use std::ffi::{c_char, c_int, c_void, CStr};
 use super::{class_in, Api, Object, Owned};
 use flarena_sys::loader::reference::Reference;
 
-/// What the texts import: modules of the interpreter, and the attributes that the texts use and that are no functions.
+/// The modules of the interpreter that the texts import, and the attributes of these that are no functions.
 const IMPORTED: [(&CStr, &[&CStr]); 5] = [
     (c"sys", &[c"implementation", c"version"]),
     (c"_signal", &[c"NSIG"]),

@@ -41,7 +41,7 @@ pub fn join(processes: Vec<Process>) -> Vec<Process> {
 /// A process and its place in the list.
 type Placed = (usize, Process);
 
-/// What processes have in common that may follow each other.
+/// Processes of a chain have equal keys.
 fn key(process: &Process) -> impl Hash + Eq + use<> {
     let mut sites = process.sites.clone();
     sites.sort();

@@ -55,8 +55,8 @@ pub struct Process {
     pub peak_rss: f64,
     /// The highest CPU time in the markers; NaN if unknown.
     cpu_ms: f64,
-    /// What is added to it: that of the processes before in a chain, less that at the start of the program, because an
-    /// exec keeps it.
+    /// Correction of `cpu_ms`. A chain adds the CPU time of its earlier processes. An exec keeps the CPU time of the program
+    /// before it, which is subtracted.
     cpu_ms_offset: f64,
     pub markers: u64,
     /// Time of the marker `load`, with which a program begins; `None` if it was not read.

@@ -1,10 +1,8 @@
 //! Replaces bursts: short segments between two that continue each other.
 
 use super::cleaned::Cleaned;
+use super::robust::are_too_many;
 use super::segments::{segments, Segment};
-
-/// At most one sample of so many is in a burst. More are a part of the series, such as levels that alternate.
-const MAX_SHARE: usize = 3;
 
 /// The segments, after bursts are replaced: short segments between two that continue each other.
 pub fn segments_without_bursts(series: &mut Cleaned, material: f64) -> Vec<Segment> {
@@ -19,7 +17,7 @@ pub fn segments_without_bursts(series: &mut Cleaned, material: f64) -> Vec<Segme
         found = segments(&series.x, &series.y, &series.noise);
     }
     let replaced = series.is_replaced.iter().filter(|is| **is).count();
-    if MAX_SHARE * replaced > series.y.len() {
+    if are_too_many(replaced, series.y.len()) {
         *series = original;
         return with_bursts;
     }

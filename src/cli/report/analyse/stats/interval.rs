@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::line::{lag_1_correlation, mean, t_975};
+use super::line::{lag_1_correlation, mean, t_975, Known};
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Interval {
@@ -21,7 +21,9 @@ pub fn mean_interval(values: &[f64]) -> Interval {
         let (low, high) = (f64::NAN, f64::NAN);
         return Interval { value, low, high };
     }
-    let left = without_trend(values, value);
+    let mut line = Known::constant(values.len());
+    line.add(&(0..values.len()).map(|i| i as f64).collect::<Vec<_>>());
+    let left = line.left_of(values);
     let correlation = lag_1_correlation(&left).clamp(0.0, 0.95);
     let independent = (n * (1.0 - correlation) / (1.0 + correlation)).max(2.0);
     let variance = left.iter().map(|v| v * v).sum::<f64>() / (n - 1.0);
@@ -31,20 +33,6 @@ pub fn mean_interval(values: &[f64]) -> Interval {
         low: value - half,
         high: value + half,
     }
-}
-
-/// The distances from the line of least squares.
-fn without_trend(values: &[f64], mean: f64) -> Vec<f64> {
-    let middle = (values.len() - 1) as f64 / 2.0;
-    let placed = || {
-        values
-            .iter()
-            .enumerate()
-            .map(|(i, v)| (i as f64 - middle, v - mean))
-    };
-    let squares: f64 = placed().map(|(x, _)| x * x).sum();
-    let slope = placed().map(|(x, y)| x * y).sum::<f64>() / squares;
-    placed().map(|(x, y)| y - slope * x).collect()
 }
 
 #[cfg(test)]

@@ -120,9 +120,8 @@ pub fn without_outliers(x: &[f64], values: &[f64], noise: f64) -> Vec<f64> {
     };
     let signs: Vec<f64> = (0..n).map(outlier_sign).collect();
     let mut cleaned = values.to_vec();
-    // So many are a part of the series: levels that alternate, or teeth.
     let outliers = signs.iter().filter(|sign| **sign != 0.0).count();
-    if MAX_SHARE * outliers > n {
+    if are_too_many(outliers, n) {
         return cleaned;
     }
     let mut start = 0;
@@ -145,8 +144,12 @@ pub fn without_outliers(x: &[f64], values: &[f64], noise: f64) -> Vec<f64> {
     cleaned
 }
 
-/// At most one sample of so many is an outlier.
-const MAX_SHARE: usize = 3;
+/// True if so many of the samples are outliers or in bursts that they are a part of the series, such as levels that
+/// alternate, or teeth.
+pub fn are_too_many(outliers: usize, samples: usize) -> bool {
+    3 * outliers > samples
+}
+
 /// Samples on each side of a sample that predict it.
 const NEIGHBOURS: usize = 4;
 

@@ -3,7 +3,7 @@
 //! The lows of such a series show its growth. To use all samples and not only the lows, each sample
 //! is lowered by the rise per round times the rounds since the last fall.
 
-use super::line::mean;
+use super::line::Known;
 use super::robust::{deviation, median};
 
 /// A shorter series shows too few teeth.
@@ -80,7 +80,7 @@ fn lows_between_falls(
 
 impl Lows {
     /// The lows of teeth that begin at these samples.
-    pub fn between(x: &[f64], y: &[f64], starts: Vec<usize>) -> Option<Lows> {
+    fn between(x: &[f64], y: &[f64], starts: Vec<usize>) -> Option<Lows> {
         let first = *starts.first()?;
         let pairs = starts.windows(2);
         let growth = pairs.map(|pair| (y[pair[1]] - y[pair[0]]) / (x[pair[1]] - x[pair[0]]));
@@ -103,7 +103,13 @@ impl Lows {
             x[i] - start
         };
         let ages: Vec<f64> = (0..y.len()).map(age_at).collect();
-        let rise = rise_beside_trend(x, y, &ages)?;
+        // The rise since the last fall. The line beside it takes the growth of the lows.
+        let mut line = Known::constant(x.len());
+        line.add(x);
+        let (rise, _) = line.share_of(&ages, &line.left_of(y));
+        if !rise.is_finite() {
+            return None;
+        }
         let in_first = (0..y.len()).map(|i| f64::from(u8::from(i < first)));
         let in_first = in_first.collect();
         let middle = x[x.len() / 2];
@@ -114,22 +120,4 @@ impl Lows {
             shapes: vec![ages, faster, in_first],
         })
     }
-}
-
-/// The rise since the last fall, fitted together with a trend by least squares, so that it contains
-/// no growth of the lows.
-fn rise_beside_trend(x: &[f64], y: &[f64], ages: &[f64]) -> Option<f64> {
-    let covariance = |a: &[f64], b: &[f64]| -> f64 {
-        let (mean_a, mean_b) = (mean(a), mean(b));
-        let pairs = a.iter().zip(b);
-        pairs.map(|(a, b)| (a - mean_a) * (b - mean_b)).sum()
-    };
-    let (xx, aa, xa) = (
-        covariance(x, x),
-        covariance(ages, ages),
-        covariance(x, ages),
-    );
-    let (xy, ay) = (covariance(x, y), covariance(ages, y));
-    let rise = (ay * xx - xy * xa) / (aa * xx - xa * xa);
-    rise.is_finite().then_some(rise)
 }
