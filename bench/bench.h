@@ -21,16 +21,9 @@ static double argument(int argc, char **argv, const char *name, double fallback)
     return fallback;
 }
 
-static double now_s(void) {
+static double clock_s(clockid_t clock) {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
-/* CPU time of the calling thread, which other processes on the core do not affect. */
-static double thread_cpu_s(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    clock_gettime(clock, &t);
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 

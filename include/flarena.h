@@ -170,7 +170,7 @@ int flarena_stats_json(char *buf, size_t len) FLARENA_WEAK;
  * FLARENA_RECYCLE_MIN               the smallest block that the recycler serves
  * FLARENA_DECAY_MS                  how many milliseconds the recycler keeps an unused page
  * FLARENA_MEMORY_LIMIT              soft limit: the process returns free memory when less than a tenth of it is left, and at the large allocation that would cross it
- * FLARENA_AT_LIMIT                  an allocation of 1 MB or more that cannot fit below the memory limit of the control group; warn: one line names it; fail: it also fails with ENOMEM (MemoryError in Python)
+ * FLARENA_AT_LIMIT                  an allocation of 1 MB or more that cannot fit below the memory limit of the control group; warn: one line names it; fail: it also fails with ENOMEM (MemoryError in Python), and spares room for the rest of the group
  * FLARENA_PRESSURE                  return free memory when the kernel reports memory pressure (PSI, cgroup)
  * FLARENA_HUGE                      huge pages for large blocks; auto: sizes below 2 MB that the system gives on request (see flarena doctor --all); 2M: also 2 MB
  * FLARENA_GOVERNOR                  background thread in processes that hold much memory; off: no thread and no control channel

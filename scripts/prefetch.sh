@@ -18,12 +18,16 @@ needed_by() { # SUITE...
     return 1
 }
 
+# Builds need the compiler, and run beside the downloads.
+{
+    if needed_by package docker; then scripts/build-release.sh "$(uname -m)"; fi
+    if needed_by docker && timeout 20 docker info >/dev/null 2>&1; then
+        for suite in bookworm bullseye trixie sid; do scripts/docker/base-image.sh "$suite"; done
+        scripts/docker/nvflare-image.sh
+    fi
+} &
 if needed_by nvflare; then for version in 2.9.0 2.7.2 2.9.1rc5; do scripts/venv.sh "$version"; done; fi
 if needed_by pools recipes nvflare; then FLARENA_TEST_LIB=/dev/null bash -c '. tests/lib.sh; torch_python'; fi
-if needed_by package docker; then scripts/build-release.sh "$(uname -m)"; fi
-if needed_by docker && timeout 20 docker info >/dev/null 2>&1; then
-    for suite in bookworm bullseye trixie sid; do scripts/docker/base-image.sh "$suite"; done
-    scripts/docker/nvflare-image.sh
-fi
 if needed_by recipes; then FLARENA_TEST_LIB=/dev/null tests/recipes/run.sh --prepare; fi
 if needed_by foreign; then FLARENA_TEST_LIB=/dev/null tests/foreign/run.sh --prepare; fi
+wait

@@ -10,16 +10,18 @@ set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 
 QUICK_SUITES='lints unit c recycler settings fork'
-# These run alone: cli looks at all processes of the machine, folios changes its huge pages.
-ALONE_SUITES='cli folios'
+# These run one after the other before the others start: cli looks at all processes of the machine, folios changes its huge
+# pages. Only lints, which compiles, starts before them.
+export ALONE_SUITES='cli folios'
 # Of the others these start first, because they take minutes. scripts/prefetch.sh prepares some of them: docker, package,
 # recipes and foreign are ready last.
-SLOW_SUITES='lints nvflare unit garbage governor pools c faults recycler package docker recipes foreign'
+SLOW_SUITES='nvflare unit garbage faults governor c pools package docker recipes foreign'
 
-# So many of the others run at once. A quarter of their time they wait: for a decay, a round, a container.
-AT_ONCE=$((2 * $(nproc)))
+# So many of the others run at once, and more while 4 GB and a fifth of the processors' time are free: suites wait for a
+# decay, a round, a container.
+export AT_ONCE=$((2 * $(nproc))) MOST_AT_ONCE=$((4 * $(nproc)))
 
-RESULTS=build/test-results
+export RESULTS=build/test-results
 mkdir -p build
 # shellcheck disable=SC2034  # counted.sh writes to it
 TIMES=build/test-times.txt
@@ -48,23 +50,51 @@ contains() { # WORDS WORD
 
 all_suites() { # prints them in the order in which they start
     local script name
-    xargs -n 1 <<<"$ALONE_SUITES $SLOW_SUITES"
+    xargs -n 1 <<<"lints $ALONE_SUITES $SLOW_SUITES"
     for script in tests/*/run.sh; do
         name=$(basename "$(dirname "$script")")
-        contains "$ALONE_SUITES $SLOW_SUITES" "$name" || echo "$name"
+        contains "lints $ALONE_SUITES $SLOW_SUITES" "$name" || echo "$name"
     done
 }
 
-run_at_once() { # SUITE...: runs some at a time, and shows the output of each once it has ended
+# The file has all processors of the host, of which this script may use fewer. Those that wait for a disk are busy.
+idle_ticks() { # of a processor on average, in hundredths of a second
+    awk '/^cpu[0-9]/ { idle += $5; count++ } END { print int(idle / count) }' /proc/stat
+}
+
+available_mb() { awk '/^MemAvailable/ { print int($2 / 1024) }' /proc/meminfo; }
+
+may_start() { # whether another suite may start now
+    local running before
+    running=$(jobs -rp | wc -l)
+    [ "$running" -ge "$AT_ONCE" ] || return 0
+    before=$(idle_ticks)
+    sleep 2
+    [ "$running" -lt "$MOST_AT_ONCE" ] && [ "$(available_mb)" -gt 4096 ] && [ $(($(idle_ticks) - before)) -gt 40 ]
+}
+
+run_suite() { # SUITE: its output and its result to $RESULTS
+    SECONDS=0
+    scripts/suite.sh "$1" >"$RESULTS/$1.log" 2>&1
+    echo "$? $SECONDS" >"$RESULTS/$1.new"
+    mv "$RESULTS/$1.new" "$RESULTS/$1.status"
+}
+
+start_suites() { # SUITE...
+    local suite
+    for suite; do
+        until may_start; do :; done
+        run_suite "$suite" &
+        ! contains "$ALONE_SUITES" "$suite" || wait $!
+    done
+    wait
+}
+
+run_at_once() { # SUITE...: shows the output of each once it has ended
     local suite status seconds
     rm -rf "$RESULTS"
     mkdir -p "$RESULTS"
-    export RESULTS
-    # shellcheck disable=SC2016  # the inner shell expands them
-    start_group xargs -a <(printf '%s\n' "$@") -P "$AT_ONCE" -I '{}' bash -c '
-        scripts/suite.sh {} >"$RESULTS/{}.log" 2>&1
-        echo "$? $SECONDS" >"$RESULTS/{}.new"
-        mv "$RESULTS/{}.new" "$RESULTS/{}.status"'
+    start_group bash -c "$(declare -f contains idle_ticks available_mb may_start run_suite start_suites); start_suites \"\$@\"" _ "$@"
     for suite; do
         while [ ! -e "$RESULTS/$suite.status" ] && kill -0 "${LEADERS[-1]}" 2>/dev/null; do sleep 0.5; done
         read -r status seconds 2>/dev/null <"$RESULTS/$suite.status" || { status=1 && seconds=0; }
@@ -78,7 +108,8 @@ run_at_once() { # SUITE...: runs some at a time, and shows the output of each on
 missing_packages() {
     command -v cc >/dev/null || echo gcc libc6-dev
     command -v make >/dev/null || echo make
-    command -v python3 >/dev/null || echo python3 python3-venv
+    command -v python3 >/dev/null || echo python3
+    python3 -c 'import venv, ensurepip' 2>/dev/null || echo python3-venv
     command -v pgrep >/dev/null || echo procps
 }
 
@@ -113,13 +144,9 @@ cargo build --release || { echo "0 passed, 1 failed, 0 skipped"; exit 1; }
 # For scripts/first_dev_build.sh.
 [ -d target/debug ] || export FIRST_DEV_BUILD=yes
 : >"$TIMES"
-others=()
-for suite in "${suites[@]}"; do
-    if [ -z "$at_once" ] || contains "$ALONE_SUITES" "$suite"; then
-        run_counted suite "$suite" scripts/suite.sh "$suite"
-    else
-        others+=("$suite")
-    fi
-done
-[ ${#others[@]} -eq 0 ] || run_at_once "${others[@]}"
+if [ -n "$at_once" ]; then
+    run_at_once "${suites[@]}"
+else
+    for suite in "${suites[@]}"; do run_counted suite "$suite" scripts/suite.sh "$suite"; done
+fi
 finish_counted

@@ -29,6 +29,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../include/flarena.h"
+
 #define KB ((size_t)1 << 10)
 #define MB ((size_t)1 << 20)
 #define GB ((size_t)1 << 30)
@@ -61,6 +63,19 @@
         int child_status = -1;                                                            \
         CHECK(waitpid(child, &child_status, 0) == (child) && child_status == 0,           \
               "status %#x", (unsigned)child_status);                                      \
+    } while (0)
+
+// IN_CHILD { ... }: a forked child runs the block, and ends with status 0. IN_CHILD_OF(copy()): another way to copy the
+// process.
+#define IN_CHILD_OF(copy) for (pid_t copied = copy; copied == 0 || ({ CHECK_CHILD(copied); 0; }); _exit(0))
+#define IN_CHILD IN_CHILD_OF(fork())
+
+// AWAIT(seconds, condition[, "value %s", seen]): the condition becomes true within this time.
+#define AWAIT(seconds, condition, ...)                                                    \
+    do {                                                                                  \
+        for (int tenth = 0; tenth < (seconds) * 10 && !(condition); tenth++)              \
+            sleep_ms(100);                                                                \
+        CHECK(condition, __VA_ARGS__);                                                    \
     } while (0)
 
 // SKIP("why"): this machine cannot show the behaviour. The suite counts a skip, not a failure.
@@ -168,6 +183,18 @@ static inline void free_most(void **head) {
     }
 }
 
+// Frees a random one of the blocks, and allocates a new one of `least` to `least + range - 1` bytes.
+static inline char *replace_random(char **blocks, size_t count, size_t least, size_t range) {
+    static __thread unsigned random = 1;
+    random = random * 1103515245 + 12345;
+    char **block = &blocks[(random >> 8) % count];
+    free(*block);
+    *block = (char *)malloc(least + (random >> 4) % range);
+    if (*block != NULL)
+        **block = 1;
+    return *block;
+}
+
 static inline void sleep_ms(long ms) {
     struct timespec pause = {ms / 1000, ms % 1000 * 1000000};
     nanosleep(&pause, NULL);
@@ -189,16 +216,6 @@ static inline void start_threads(pthread_t *threads, size_t count, void *(*body)
 static inline void join_threads(const pthread_t *threads, size_t count) {
     for (size_t i = 0; i < count; i++)
         pthread_join(threads[i], NULL);
-}
-
-// Runs the function in a forked child, which must succeed.
-static inline void run_in_child(void (*body)(void)) {
-    pid_t child = fork();
-    if (child == 0) {
-        body();
-        _exit(0);
-    }
-    CHECK_CHILD(child);
 }
 
 // The exit status of a child that ends within 30 seconds.
@@ -249,35 +266,35 @@ static inline int count_threads(const char *name) {
 }
 
 static inline void await_governor(void) {
-    for (int tenth = 0; tenth < 300 && count_threads("flarena") == 0; tenth++)
-        sleep_ms(100);
-    CHECK(count_threads("flarena") == 1, "%d governor threads", count_threads("flarena"));
+    if (!mode_is("bare"))
+        AWAIT(30, count_threads("flarena") == 1, "%d governor threads", count_threads("flarena"));
 }
 
 // Grows until the process has a governor. Without the library it only grows.
 static inline void start_governor(void) {
     free_most(small_heap(100 * MB));
-    if (!mode_is("bare"))
-        await_governor();
+    await_governor();
 }
 
-// The number of a "Name:  123 kB" line of /proc/self/FILE, in bytes if it has a unit; -1 if there is no such line.
-static inline long proc_number(const char *file, const char *name) {
-    char line[256];
-    long value = -1;
+// The text behind "Name:" in a line of /proc/self/FILE, or NULL if there is no such line.
+static inline const char *proc_text(const char *file, const char *name) {
+    static __thread char line[256];
+    size_t length = strlen(name);
+    const char *found = NULL;
     snprintf(line, sizeof line, "/proc/self/%s", file);
     FILE *lines = fopen(line, "re");
-    if (lines == NULL)
-        return -1;
-    while (fgets(line, sizeof line, lines) != NULL) {
-        size_t length = strlen(name);
-        if (strncmp(line, name, length) == 0 && line[length] == ':') {
-            value = atol(line + length + 1) * (strstr(line, " kB") != NULL ? 1024 : 1);
-            break;
-        }
-    }
-    fclose(lines);
-    return value;
+    while (lines != NULL && found == NULL && fgets(line, sizeof line, lines) != NULL)
+        if (strncmp(line, name, length) == 0 && line[length] == ':')
+            found = line + length + 1;
+    if (lines != NULL)
+        fclose(lines);
+    return found;
+}
+
+// The number of a "Name:  123 kB" line, in bytes if it has a unit; -1 if there is no such line.
+static inline long proc_number(const char *file, const char *name) {
+    const char *text = proc_text(file, name);
+    return text == NULL ? -1 : atol(text) * (strstr(text, " kB") != NULL ? 1024 : 1);
 }
 
 // The most mappings that a process may have.
@@ -319,9 +336,7 @@ static inline void await_rss_below(long bytes, int seconds) {
 static inline long long statistic(const char *object, const char *name) {
     static char json[1 << 16];
     char quoted[64];
-    int (*stats)(char *, size_t);
-    *(void **)&stats = dlsym(RTLD_DEFAULT, "flarena_stats_json");
-    CHECK(stats != NULL && stats(json, sizeof json) < (int)sizeof json, "flarena_stats_json is missing or failed");
+    CHECK(flarena_stats_json != NULL && flarena_stats_json(json, sizeof json) < (int)sizeof json, "no statistics");
     snprintf(quoted, sizeof quoted, "\"%s\":{", object);
     const char *found = strstr(json, quoted);
     CHECK(found != NULL, "no %s in %s", object, json);
@@ -332,18 +347,13 @@ static inline long long statistic(const char *object, const char *name) {
     return strncmp(found, "true", 4) == 0 ? 1 : atoll(found);
 }
 
-// Waits until a statistic is at least this, for half a minute at most.
 static inline void await_statistic(const char *object, const char *name, long long least) {
-    for (int tenth = 0; tenth < 300 && statistic(object, name) < least; tenth++)
-        sleep_ms(100);
-    CHECK(statistic(object, name) >= least, "%s.%s is %lld", object, name, statistic(object, name));
+    AWAIT(30, statistic(object, name) >= least, "%s.%s is %lld", object, name, statistic(object, name));
 }
 
 // Pages that are being purged count as cached until madvise returns.
-static inline void await_empty_cache(int seconds) {
-    for (int tenth = 0; tenth < seconds * 10 && statistic("recycler", "cached_bytes") > 0; tenth++)
-        sleep_ms(100);
-    CHECK(statistic("recycler", "cached_bytes") == 0, "%lld bytes cached", statistic("recycler", "cached_bytes"));
+static inline void await_empty_cache(void) {
+    AWAIT(30, statistic("recycler", "cached_bytes") == 0, "%lld bytes cached", statistic("recycler", "cached_bytes"));
 }
 
 static inline size_t count_descriptors(void) {
@@ -351,43 +361,27 @@ static inline size_t count_descriptors(void) {
     return list_numbers("/proc/self/fd", descriptors, MOST_LISTED);
 }
 
-// One of several tests in a program, which has its name as argument.
-typedef struct {
-    const char *name;
-    void (*run)(void);
-} Case;
-
-#define CASE(function) {#function, function}
-
-static inline void run_case(const Case *cases, size_t count, int argc, char **argv) {
-    for (size_t i = 0; i < count; i++)
-        if (argc == 2 && strcmp(argv[1], cases[i].name) == 0) {
-            cases[i].run();
-            return;
-        }
-    CHECK(0, "no case %s", argc == 2 ? argv[1] : "in the arguments");
+// Restarts the program with this variable, unless it has the variable.
+static inline void restart_with(const char *name, const char *value) {
+    char program[] = "restarted", *again[] = {program, NULL};
+    if (getenv(name) != NULL)
+        return;
+    setenv(name, value, 1);
+    execv("/proc/self/exe", again);
+    CHECK(0, "execv: %s", strerror(errno));
 }
 
 // Restarts the program under a resource limit, as a shell or a batch system sets it before the start.
-static inline void restart_with_limit(int argc, char **argv, int resource, rlim_t bytes) {
+static inline void restart_with_limit(int resource, rlim_t bytes) {
     struct rlimit limit = {bytes, RLIM_INFINITY};
-    char limited[] = "limited", *again[] = {argv[0], limited, NULL};
-    if (argc > 1)
-        return;
-    CHECK(setrlimit((__rlimit_resource_t)resource, &limit) == 0, "setrlimit: %s", strerror(errno));
-    execv("/proc/self/exe", again);
-    CHECK(0, "execv: %s", strerror(errno));
+    CHECK(getenv("LIMITED") != NULL || setrlimit((__rlimit_resource_t)resource, &limit) == 0, "setrlimit: %s", strerror(errno));
+    restart_with("LIMITED", "1");
 }
 
 // Restarts the program with a decay time of a minute. With the default of 300 ms the pages that a test frees for the next
 // block may be purged before that, where the thread waits for a processor.
 static inline void restart_with_slow_decay(void) {
-    char name[] = "slow_decay", *again[] = {name, NULL};
-    if (getenv("FLARENA_DECAY_MS") != NULL)
-        return;
-    setenv("FLARENA_DECAY_MS", "60000", 1);
-    execv("/proc/self/exe", again);
-    CHECK(0, "execv: %s", strerror(errno));
+    restart_with("FLARENA_DECAY_MS", "60000");
 }
 
 static inline const char *library_of(void *address) {
@@ -409,9 +403,7 @@ __attribute__((constructor)) static void check_malloc_owner(void) {
     }
     CHECK(mode_is("glibc") || mode_is("jemalloc"), "TEST_MODE=%s", getenv("TEST_MODE"));
     CHECK(ends_with(owner, "libflarena.so"), "malloc belongs to %s", owner);
-    const char *(*allocator)(void);
-    *(void **)&allocator = dlsym(RTLD_DEFAULT, "flarena_allocator");
-    CHECK(allocator != NULL, "no flarena_allocator");
-    CHECK(mode_is(allocator()), "allocator %s in mode %s", allocator(), getenv("TEST_MODE"));
+    CHECK(flarena_allocator != NULL, "no flarena_allocator");
+    CHECK(mode_is(flarena_allocator()), "allocator %s in mode %s", flarena_allocator(), getenv("TEST_MODE"));
 }
 #endif

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
-# Test programs in C and C++, for the suites that have some. Each program includes check.h and tests one behaviour, which
-# its first line states. It runs in both modes. `run.sh bare` runs it without the library, to show that its statement is
-# true of glibc.
+# Test programs in C and C++, for the suites that have some. A program includes check.h and tests the behaviour that its
+# first line states, or includes tests.h and has a TEST for each. It runs in both modes. `run.sh bare` runs it without
+# the library, to show that its statement is true of glibc.
 # shellcheck source=tests/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
@@ -21,12 +21,29 @@ sentence_of() { # SOURCE
     sed -n '1s,^// ,,p' "$1"
 }
 
-# Like check. Under qemu's user mode it is skipped when the second line of the source has a reason, `// qemu's user mode ...`.
-check_source() { # SOURCE SENTENCE COMMAND...
+# For each TEST("SENTENCE") of the source `LINE SENTENCE`. A program of one test has its sentence in line 1.
+tests_of() { # SOURCE
+    awk -F '"' '/^TEST\("/ { print FNR, $2; found = 1 } END { exit !found }' "$1" || echo "1 $(sentence_of "$1")"
+}
+
+line_of() { # SOURCE WORDS: the line of the test whose sentence has these words
+    tests_of "$1" | sed -n "s/ .*$2.*//p"
+}
+
+# Like check. Under qemu's user mode it is skipped when the line after the sentence is `// qemu's user mode REASON`.
+check_source() { # SOURCE LINE SENTENCE COMMAND...
     local why
-    why=$(sed -n "2s,^// qemu's user mode ,,p" "$1")
-    shift
-    if [ -n "$why" ]; then unless_qemu "$why" check "$@"; else check "$@"; fi
+    why=$(sed -n "$(($2 + 1))s,^ *// qemu's user mode ,,p" "$1")
+    if [ -n "$why" ]; then unless_qemu "$why" check "${@:3}"; else check "${@:3}"; fi
+}
+
+# The tests of a source in this mode, each in a process of its own.
+check_tests_of() { # SOURCE MODE [NAME=VALUE...]
+    local line sentence
+    while read -r line sentence; do
+        check_source "$1" "$line" "$2${3+, }${*:3}: $sentence" \
+            run_program "$2" "$SCRATCH/${1%.*}" TEST_LINE="$line" "${@:3}"
+    done < <(tests_of "$1")
 }
 
 compile() { # SOURCE PROGRAM [OPTION...]
@@ -75,28 +92,25 @@ run_program() { # MODE PROGRAM [NAME=VALUE...] [-- ARGUMENT...]
 }
 
 check_programs() { # DIRECTORY [OPTION...]: each of its programs in each mode
-    local source mode sentence
+    local source mode
     compile_all "$@"
     for source in "$1"/*.c "$1"/*.cpp; do
         [ -e "$source" ] || continue
-        sentence=$(sentence_of "$source")
         if [ ! -x "$SCRATCH/${source%.*}" ]; then
-            fail "$sentence: $source compiles" "$(cat "$SCRATCH/${source%.*}.log")"
+            fail "$source compiles" "$(cat "$SCRATCH/${source%.*}.log")"
             continue
         fi
-        for mode in "${MODES[@]}"; do
-            check_source "$source" "$mode: $sentence" run_program "$mode" "$SCRATCH/${source%.*}"
-        done
+        for mode in "${MODES[@]}"; do check_tests_of "$source" "$mode"; done
     done
 }
 
 # A test of the recycler must fail without it.
-fails_without_recycler() { # PROGRAM
+fails_without_recycler() { # PROGRAM LINE
     local status attempt more=()
     # The environment's size moves glibc's heap. With some sizes a block of glibc passes the test by chance.
     for attempt in 1 2 3 4 5 6; do
         status=0
-        run_program glibc "$1" FLARENA_RECYCLE=off "${more[@]}" || status=$?
+        run_program glibc "$1" TEST_LINE="$2" FLARENA_RECYCLE=off "${more[@]}" || status=$?
         more+=("ATTEMPT_$attempt=failed")
         case $status in
             77) return 77 ;; # this machine cannot run the test at all
@@ -112,9 +126,7 @@ check_with_other_recycler() { # SOURCE...: compiled before
     local mode setting source
     for mode in "${MODES[@]}"; do
         for setting in FLARENA_RECYCLE=off FLARENA_RECYCLE_MIN=64K FLARENA_DECAY_MS=0; do
-            for source in "$@"; do
-                check_source "$source" "$mode, $setting: $(sentence_of "$source")" run_program "$mode" "$SCRATCH/${source%.*}" "$setting"
-            done
+            for source in "$@"; do check_tests_of "$source" "$mode" "$setting"; done
         done
     done
 }

@@ -1,13 +1,12 @@
 # shellcheck shell=bash
-# Time limits that show where a command hangs. At the limit a summary, the stacks of its processes and the ends of its
-# logs are written to a report, build/hangs/NAME.txt; then its processes end.
+# Time limits that show where a command hangs. At the limit the stacks of its processes and the ends of its logs
+# are written to a report, build/hangs/NAME.txt; then its processes end.
 #
 # Each command has its own folder. A process belongs to the command when its command line or its environment contains
 # the path of that folder. Sourced by tests/lib.sh and scripts/test.sh, which set ROOT.
 
 STATUS_AT_LIMIT=124
 LOG_LINES_IN_REPORT=20
-MAX_SUMMARY_LINES=14
 SECONDS_UNTIL_KILL=10
 
 processes_of() { # TEXT: the processes whose command line or environment contains it
@@ -32,10 +31,6 @@ show_hang() { # NAME: prints its report
     sed 's/^/    /' "$(hang_report "$1")"
 }
 
-show_hang_summary() { # NAME: prints the first paragraph of its report
-    sed '/^$/q' "$(hang_report "$1")"
-}
-
 install_stack_tools() { # sets PY_SPY; the report has less where one of the tools cannot be installed
     PY_SPY=$(timeout 300 "$ROOT/scripts/venv.sh" py-spy py-spy 2>/dev/null)/bin/py-spy
     # shellcheck disable=SC2016  # the inner shell expands it
@@ -51,46 +46,6 @@ print_stacks() { # PROCESS
     timeout 60 gdb -batch -nx -ex 'set print frame-arguments presence' -ex 'set print address off' \
         -ex 'set filename-display basename' -p "$1" -ex 'thread apply all backtrace 15' 2>/dev/null </dev/null |
         grep -E '^(Thread|#)' | cut -c 1-160
-}
-
-# One line for each process: the innermost frames of its main thread. One for each thread that is in the library and
-# does not poll. One for the last error in each log of errors and in each log at the top of the folder.
-summarize_hang() { # REPORT: prints at most MAX_SUMMARY_LINES
-    awk '
-        function print_process() {
-            if (frames) print "  " process ": " frames
-            frames = ""
-        }
-        function print_thread() {
-            if (library && innermost !~ /poll/) print "  in the library: " process ", " thread ": " innermost " < ... < " library
-            library = ""
-        }
-        function print_error() {
-            if (error) print "  " log_file ": " error
-            error = ""
-        }
-        /^== / || /^Thread / { print_thread() }
-        /^== / { print_process(); print_error(); in_main = 0; log_file = "" }
-        /^== stacks of process / {
-            process = $0
-            sub(/^== stacks of process /, "", process)
-            gsub(/[^ ]*\/|-[mu] ([a-z_]+\.)*|python[0-9.]* /, "", process)
-            process = substr(process, 1, 50)
-        }
-        /^== the last errors in (.*error_log[^\/]*|[^\/]*log)$/ { log_file = $NF; next }
-        log_file && NF { error = $0 }
-        /^Thread .*"MainThread"/ { in_main = 1; next }
-        /^Thread / { thread = $2; in_main = !frames && /^Thread 1 / }
-        in_main && /^(    |#)/ && split(frames, parts, " < ") < 5 {
-            frame = $0
-            sub(/^ +|^#[0-9]+ +/, "", frame)
-            sub(/\([^ ]*\//, "(", frame)
-            frames = frames (frames ? " < " : "") frame
-        }
-        /^#0 / { innermost = $2 }
-        /^#/ && !library && /flarena_|_rjem_/ { library = $2 }
-        END { print_thread(); print_process(); print_error() }
-    ' "$1" | cut -c 1-240 | head -n "$MAX_SUMMARY_LINES"
 }
 
 logs_of() { # FOLDER: the paths of its logs, below it
@@ -122,6 +77,7 @@ report_hang() { # NAME SECONDS FOLDER PROCESS...: writes the report
     shift 3
     mkdir -p "${report%/*}"
     {
+        printf '%s did not end within %d s. The report is %s\n' "$name" "$seconds" "$report"
         [ $# -eq 0 ] || ps -ww -o pid,ppid,stat,etimes,wchan:20,args --forest -p "$(tr ' ' , <<<"$*")" | cut -c 1-200
         install_stack_tools >/dev/null 2>&1
         for process; do
@@ -129,14 +85,7 @@ report_hang() { # NAME SECONDS FOLDER PROCESS...: writes the report
         done
         print_logs "$folder"
     } >"$report.part" 2>&1
-    {
-        printf '%s did not end within %d s. The report is %s\n' "$name" "$seconds" "$report"
-        summarize_hang "$report.part"
-        echo
-        cat "$report.part"
-    } >"$report.whole"
-    mv "$report.whole" "$report"
-    rm "$report.part"
+    mv "$report.part" "$report"
 }
 
 end_at_limit() { # NAME SECONDS FOLDER: run beside the command

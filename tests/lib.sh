@@ -7,7 +7,7 @@
 
 set -uo pipefail
 
-ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 # FLARENA_TEST_LIB names another build to test, for example the release build.
 LIB=${FLARENA_TEST_LIB:-$ROOT/target/release/libflarena.so}
 # suite.sh makes the folder. If the suite hangs, the report has the processes and logs of this folder.
@@ -29,6 +29,9 @@ FAILED=0
 SKIPPED=0
 
 [ -e "$LIB" ] || (cd "$ROOT" && cargo build --release --quiet) || exit 1
+
+# The python3 of pyenv is a script that runs several programs before each start of Python.
+if head -c 2 "$(command -v python3)" 2>/dev/null | grep -q '^#!'; then PATH=$(dirname "$(python3 -c 'import sys; print(sys.executable)')"):$PATH; fi
 
 # shellcheck source=tests/hang.sh
 . "$ROOT/tests/hang.sh"
@@ -61,7 +64,7 @@ check() { # SENTENCE COMMAND...: ok when the command exits 0
         "$@"
     ) </dev/null >"$SCRATCH/.output" 2>&1
     status=$?
-    output=$(tr -d '\0' <"$SCRATCH/.output")
+    { output=$(<"$SCRATCH/.output"); } 2>/dev/null # bash warns of NUL bytes
     [[ ! $output =~ $OWN_DEFECT ]] || status=70
     case $status in
         0) pass "$sentence" ;;
@@ -78,7 +81,7 @@ check_output() { # SENTENCE EXPECTED COMMAND...: ok when it exits 0 and prints e
         "$@"
     ) </dev/null >"$SCRATCH/.output" 2>&1
     status=$?
-    output=$(tr -d '\0' <"$SCRATCH/.output")
+    { output=$(<"$SCRATCH/.output"); } 2>/dev/null
     if [ "$status" -eq 0 ] && [ "$output" = "$expected" ]; then
         pass "$sentence"
     elif [ "$status" -eq 77 ]; then
@@ -139,22 +142,33 @@ split_at_dashes() { # [WORD...] -- [WORD...]: sets the arrays BEFORE and AFTER, 
     AFTER=("${@:2}")
 }
 
-clean_environment() { # prints the options of env that unset each setting of the caller's shell
-    compgen -e | grep -E '^(FLARENA_|MALLOC_|NVFLARE_|_RJEM_|LD_PRELOAD$)' | sed 's/^/--unset=/'
+split_settings() { # [NAME=VALUE...] [WORD...]: sets the arrays SETTINGS and WORDS, which the caller declares
+    SETTINGS=()
+    while [[ ${1-} == [A-Z_]*=* ]]; do
+        SETTINGS+=("$1")
+        shift
+    done
+    # shellcheck disable=SC2034  # the caller's
+    WORDS=("$@")
+}
+
+clean_environment() { # sets UNSET, which the caller declares, to the options of env that unset each setting of its shell
+    UNSET=(LD_PRELOAD "${!FLARENA_@}" "${!MALLOC_@}" "${!NVFLARE_@}" "${!_RJEM_@}")
+    UNSET=("${UNSET[@]/#/--unset=}")
 }
 
 in_mode() { # glibc|jemalloc [NAME=VALUE...] COMMAND...: runs it with the library; other settings are unset
-    local mode=$1 preload=false unset_options
+    local mode=$1 preload=false UNSET
     shift
     [ "$mode" = jemalloc ] && preload=true
-    mapfile -t unset_options < <(clean_environment)
-    ${COMMAND_TIMEOUT:+timeout "$((COMMAND_TIMEOUT * TIMEOUT_FACTOR))"} env "${unset_options[@]}" LD_PRELOAD="$LIB" NVFLARE_ENABLE_JEMALLOC_PRELOAD=$preload "$@"
+    clean_environment
+    ${COMMAND_TIMEOUT:+timeout "$((COMMAND_TIMEOUT * TIMEOUT_FACTOR))"} env "${UNSET[@]}" LD_PRELOAD="$LIB" NVFLARE_ENABLE_JEMALLOC_PRELOAD=$preload "$@"
 }
 
 without_preload() { # [NAME=VALUE...] COMMAND...: runs it without the library; other settings are unset
-    local unset_options
-    mapfile -t unset_options < <(clean_environment)
-    ${COMMAND_TIMEOUT:+timeout "$((COMMAND_TIMEOUT * TIMEOUT_FACTOR))"} env "${unset_options[@]}" "$@"
+    local UNSET
+    clean_environment
+    ${COMMAND_TIMEOUT:+timeout "$((COMMAND_TIMEOUT * TIMEOUT_FACTOR))"} env "${UNSET[@]}" "$@"
 }
 
 need() { # COMMAND [PACKAGE]: installs the package if the command is missing; fails where that is impossible
@@ -172,6 +186,18 @@ make_group() { # MEGABYTES: sets GROUP to a control group with this limit
         echo "this user may not create a control group"
         return 77
     fi
+}
+
+python_versions() { # PYTHON...: prints version and path of each environment that exists, from Python 3.9 on
+    local python
+    for python; do
+        # Not sys.executable, which has several names for one environment.
+        command -v "$python" >/dev/null && "$python" -c 'import sys
+if sys.version_info >= (3, 9): print("{1}.{2} {0}/bin/python{1}.{2}".format(sys.prefix, *sys.version_info))'
+    done | sort -u
+}
+every_python() { # prints version and path of each CPython of this machine
+    python_versions python3 /usr/bin/python3 "${PYENV_ROOT:-$HOME/.pyenv}"/versions/3.*/bin/python
 }
 
 APT_LOCK=${TMPDIR:-/tmp}/flarena-apt-$(id -u).lock

@@ -1,7 +1,6 @@
 """An NVFlare FedAvg job in the simulator, with external trainers and equal arrays.
 
-    job.py --model FILE.npz --workspace DIR --rounds N --train-s S [--clients N]
-           [--in-process]
+    job.py --model FILE.npz --workspace DIR --rounds N
     job.py --model FILE.npz --make COUNTxSIZEMB
 
 BENCH_GC_ROUNDS=N runs NVFlare's cleanup after each N-th round, on the server and on the clients.
@@ -12,6 +11,8 @@ import os
 import sys
 
 import numpy
+
+CLIENTS = 2
 
 
 def make_model(path, shape):
@@ -33,18 +34,17 @@ def simulate(options):
     recipe = FedAvgRecipe(
         name="bench",
         model_persistor=ArraysPersistor(model),
-        min_clients=options.clients,
+        min_clients=CLIENTS,
         num_rounds=options.rounds,
         train_script="train.py",
-        train_args=f"--train-s {options.train_s}",
-        launch_external_process=not options.in_process,
+        launch_external_process=True,
         framework=FrameworkType.NUMPY,
         server_expected_format=ExchangeFormat.NUMPY,
         command=f"{sys.executable} -u",
         server_memory_gc_rounds=gc_rounds,
         client_memory_gc_rounds=gc_rounds,
     )
-    recipe.execute(SimEnv(num_clients=options.clients, workspace_root=options.workspace))
+    recipe.execute(SimEnv(num_clients=CLIENTS, workspace_root=options.workspace))
 
 
 def main():
@@ -53,9 +53,6 @@ def main():
     parser.add_argument("--make")
     parser.add_argument("--workspace")
     parser.add_argument("--rounds", type=int, default=4)
-    parser.add_argument("--train-s", type=float, default=1.0)
-    parser.add_argument("--clients", type=int, default=2)
-    parser.add_argument("--in-process", action="store_true", help="train in the process of the job")
     options = parser.parse_args()
     make_model(options.model, options.make) if options.make else simulate(options)
 

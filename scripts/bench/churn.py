@@ -5,14 +5,7 @@ import measure
 from model import Column, Failed, Variant
 
 TITLE = "Churn of large blocks"
-GOALS = (
-    Column("ops_per_s", "thousand ops/s", "more", goal=1.0, digits=1),
-    Column("peak_mb", "peak MB", goal=1.0),
-    Column("idle_mb", "idle MB", goal=1.05),
-    Column("cpu_us", "CPU us/op", digits=2),
-    Column("faults_k", "thousand faults"),
-)
-NO_GOALS = (
+COLUMNS = (
     Column("ops_per_s", "thousand ops/s", "more", digits=1),
     Column("peak_mb", "peak MB"),
     Column("idle_mb", "idle MB"),
@@ -30,30 +23,19 @@ PATTERNS = (
 )
 
 
-def add_arguments(group):
-    group.add_argument(
-        "--threads",
-        metavar="N,N",
-        help="e, micro: numbers of threads (default 1,2,16,64; micro: 1 and all cores)",
-    )
-    group.add_argument("--seconds", type=float, metavar="S", help="e: measured seconds of a run (default 2)")
-    group.add_argument("--pattern", metavar="NAME,NAME", help="e: " + ", ".join(p[0] for p in PATTERNS))
-
-
 def variants(options):
-    seconds = options.seconds or (1.0 if options.quick else 2.0)
+    seconds = 1.0 if options.quick else 2.0
     threads = options.numbers("threads") or ((1, 2) if options.quick else (1, 2, 16, 64))
     wanted = options.names("pattern") or ([PATTERNS[0][0]] if options.quick else [p[0] for p in PATTERNS])
     for name, title, low, high, log, touch, handoff in PATTERNS:
         if name not in wanted:
             continue
         for count in threads:
-            columns = GOALS if touch and not log and not handoff and count <= 16 else NO_GOALS
             arguments = dict(threads=count, min=low, max=high, log=log, touch=touch, handoff=handoff, live=4)
             yield Variant(
                 f"{name}-{count}",
                 f"{title}, {count} thread{'s'[: count - 1]}",
-                columns,
+                COLUMNS,
                 run_of(arguments, seconds),
                 repeats=options.repeats(2, 5),
             )

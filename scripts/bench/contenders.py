@@ -110,12 +110,6 @@ ALL = (
     Contender("snmalloc", "snmalloc", crate="snmalloc"),
     flarena("glibc"),
     flarena("jemalloc"),
-    # Without the Python collections that flarena requests.
-    flarena("glibc", "no-gc", "FLARENA_GC=off"),
-    flarena("jemalloc", "no-gc", "FLARENA_GC=off"),
-    # With allocation sites.
-    flarena("glibc", "sites", "FLARENA_SITES=on"),
-    flarena("jemalloc", "sites", "FLARENA_SITES=on"),
 )
 
 

@@ -22,12 +22,6 @@ def facts():
     }
 
 
-def bytes_of(file, name):
-    """Bytes of a line `name: N kB` in a file of /proc."""
-    with open(file) as lines:
-        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(name + ":"))
-
-
 def sentence(f):
     """`facts()` as one line."""
     return (

@@ -56,9 +56,12 @@ def parse(arguments):
     parser.add_argument(
         "--repeat", type=int, metavar="N", help="runs of each contender (default: depends on the workload)"
     )
-    parser.add_argument("--report", action="store_true", help="only write the tables from stored results")
-    for workload in WORKLOADS.values():
-        workload.add_arguments(parser)
+    shapes = "a, c: shapes of the model (default: several)"
+    parser.add_argument("--models", metavar="COUNTxSIZEMB,..", help=shapes)
+    parser.add_argument("--rounds", type=int, metavar="N", help="a, c: rounds of a run (default a: 3; c: 4)")
+    threads = "e, micro: numbers of threads (default 1,2,16,64; micro: 1 and all cores)"
+    parser.add_argument("--threads", metavar="N,N", help=threads)
+    parser.add_argument("--pattern", metavar="NAME,NAME", help="e: " + ", ".join(p[0] for p in churn.PATTERNS))
     return parser.parse_intermixed_args(arguments, namespace=Options())
 
 
@@ -132,11 +135,10 @@ def main():
     os.makedirs(BUILD, exist_ok=True)
     measure.adopt_orphans()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # unwinds, so that running programs are ended
-    if not options.report:
-        print(machine.sentence(machine.facts()), end="\n\n")
-        for name in options.workloads or WORKLOADS:
-            compare(name, options)
-    results.report()
+    print(machine.sentence(machine.facts()), end="\n\n")
+    for name in options.workloads or WORKLOADS:
+        compare(name, options)
+    print("Tables: build/bench/results.md; raw results: build/bench/results/")
 
 
 if __name__ == "__main__":

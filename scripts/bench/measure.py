@@ -82,15 +82,14 @@ def reap_all():
             return
 
 
-def run(contender, command, extra=None, timeout_s=600, sampler=None, prefix=(), sample_s=SAMPLE_S, cwd=None):
+def run(contender, command, extra=None, timeout_s=600, sampler=None):
     """Runs `command` under `contender`. Raises Failed when it fails or the contender's library is not mapped."""
     environment = contender.environment()
     environment.update(extra or {})
     cpu_before, faults_before, start = children_cpu_s(), children_faults(), time.monotonic()
     child = subprocess.Popen(
-        [*prefix, *command],
+        command,
         env=environment,
-        cwd=cwd,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -99,7 +98,7 @@ def run(contender, command, extra=None, timeout_s=600, sampler=None, prefix=(), 
     )
     sampler = (sampler or Sampler)(child.pid, contender.library_path())
     try:
-        output, errors = drain(child, sampler, start + timeout_s, sample_s)
+        output, errors = drain(child, sampler, start + timeout_s)
     finally:
         end_all()
         child.wait()
@@ -107,7 +106,7 @@ def run(contender, command, extra=None, timeout_s=600, sampler=None, prefix=(), 
     reap_all()
     if child.returncode != 0:
         raise Failed(f"{reason(child.returncode)}; {last_line(errors) or last_line(output)}")
-    if not sampler.library_seen and wall_s > 10 * sample_s:
+    if not sampler.library_seen and wall_s > 10 * SAMPLE_S:
         raise Failed(f"{contender.library} was not mapped in the process: the result is not valid")
     reported = last_json(output)
     peak = max(sampler.peak_bytes, reported.get("hwm_bytes", 0))
@@ -116,12 +115,12 @@ def run(contender, command, extra=None, timeout_s=600, sampler=None, prefix=(), 
     return Run(reported, peak, mean, cpu_s, faults, wall_s, output)
 
 
-def drain(child, sampler, deadline, sample_s):
+def drain(child, sampler, deadline):
     """Samples until the child ends. After the deadline it and all its descendants are killed."""
     while child.poll() is None:
         sampler.sample()
         try:
-            return child.communicate(timeout=sample_s)
+            return child.communicate(timeout=SAMPLE_S)
         except subprocess.TimeoutExpired:
             pass
         if time.monotonic() > deadline:
@@ -161,12 +160,8 @@ def last_line(text):
 
 
 def last_json(output):
-    try:
-        return json.loads(last_line_full(output))
-    except ValueError:
-        return {}
-
-
-def last_line_full(output):
     lines = [line for line in output.splitlines() if line.startswith("{")]
-    return lines[-1] if lines else ""
+    try:
+        return json.loads(lines[-1])
+    except (IndexError, ValueError):
+        return {}

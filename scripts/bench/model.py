@@ -6,20 +6,15 @@ from typing import Callable, Optional
 
 @dataclass(frozen=True)
 class Column:
-    """One measured quantity. `goal` bounds flarena's value divided by the best peer's."""
+    """One measured quantity."""
 
     key: str
     title: str
     better: str = "less"  # "less" or "more"
-    goal: Optional[float] = None
     digits: int = 0
-    limit: Optional[float] = None  # an absolute bound instead of a ratio
 
     def best(self, values):
         return min(values) if self.better == "less" else max(values)
-
-    def is_met(self, ratio):
-        return ratio <= self.goal if self.better == "less" else ratio >= self.goal
 
 
 @dataclass(frozen=True)

@@ -66,9 +66,3 @@ def sections(results):
             described = sentence
             yield f"{sentence}\n\n"
         yield table.markdown(result) + "\n"
-
-
-def report():
-    """Writes the page from all stored results."""
-    write_page()
-    print("Tables: build/bench/results.md; raw results: build/bench/results/")

@@ -18,15 +18,9 @@ def failure(result, name):
 
 
 def median(result, name, key):
-    values = [row[name][key] for row in result["rounds"] if row[name].get(key) is not None]
+    # --only may leave out the peer that a contender is compared with.
+    values = [value for row in result["rounds"] if (value := row.get(name, {}).get(key)) is not None]
     return statistics.median(values) if values else None
-
-
-def spread(result, name, key):
-    """Half the range of the runs, divided by their median."""
-    values = [row[name][key] for row in result["rounds"] if row[name].get(key) is not None]
-    middle = statistics.median(values) if values else 0
-    return (max(values) - min(values)) / 2 / middle if middle else 0
 
 
 def peers(result):
@@ -53,12 +47,3 @@ def ratio(result, column, name):
     peer = reference(result, column, name)
     value, reference_value = median(result, name, column.key), median(result, peer, column.key) if peer else None
     return value / reference_value if value is not None and reference_value else None
-
-
-def meets_goal(result, column, name):
-    """Whether the goal of a column is met; None without a goal or a value."""
-    value = median(result, name, column.key)
-    if column.limit is not None:
-        return None if value is None else value <= column.limit
-    share = ratio(result, column, name)
-    return None if share is None or column.goal is None else column.is_met(share)

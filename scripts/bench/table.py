@@ -1,14 +1,12 @@
-"""One result as a Markdown table: medians, and for flarena the ratio to the best peer and whether the goal is met."""
+"""One result as a Markdown table: medians, and for flarena the ratio to the best peer."""
 
 import summary
 
-LEGEND = """Values are medians. **Bold** is the best peer of a column. For flarena the ratio to that peer follows, and
-`ok` or `MISS` where the head of the column names a goal.
-"""
+LEGEND = "Values are medians. **Bold** is the best peer of a column. For flarena the ratio to that peer follows.\n"
 
 
 def markdown(result):
-    heads = ["contender"] + [head(column, result["references"]) for column in summary.columns(result)]
+    heads = ["contender"] + [column.title for column in summary.columns(result)]
     rows = [[c["title"]] + cells(result, c) for c in result["contenders"]]
     widths = [max(len(row[i]) for row in [heads, *rows]) for i in range(len(heads))]
     runs = len(result["rounds"])
@@ -28,15 +26,6 @@ def line(cells_of_row, widths):
     return "| " + " | ".join(padded) + " |"
 
 
-def head(column, references):
-    if column.limit is not None:
-        return f"{column.title} (at most {column.limit:g})"
-    if column.goal is None:
-        return column.title
-    of = " alone" if references else ""
-    return f"{column.title} ({'>=' if column.better == 'more' else '<='} {column.goal:g} x{of})"
-
-
 def cells(result, contender):
     name = contender["name"]
     if summary.failure(result, name):
@@ -51,6 +40,5 @@ def cell(result, column, name, is_flarena):
     text = f"{value:.{column.digits}f}"
     if not is_flarena:
         return f"**{text}**" if name == summary.best_peer(result, column) and not result["references"] else text
-    share, met = summary.ratio(result, column, name), summary.meets_goal(result, column, name)
-    text += f" ({share:.2f} x)" if share is not None and column.limit is None else ""
-    return text + {True: " ok", False: " MISS", None: ""}[met]
+    share = summary.ratio(result, column, name)
+    return text if share is None else f"{text} ({share:.2f} x)"

@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# Makes the Docker image flarena-test:SUITE with debootstrap, from the package source of this machine's apt. No image
+# Makes the Docker image flarena-test:SUITE with mmdebstrap, from the package source of this machine's apt. No image
 # registry is needed.
 #
 #   scripts/docker/base-image.sh SUITE        (bullseye, bookworm, trixie, sid ...)
 #
 # Exit status: 0 the image exists, 1 it could not be made, 2 wrong usage, 3 the package source has no such suite.
-# An existing image is kept until this script changes. Downloaded packages stay in build/docker/packages.
+# An existing image is kept until this script changes.
 
 set -euo pipefail
 
-# The tests need an interpreter with ctypes, ps, the system's jemalloc, and a musl loader.
-PACKAGES=python3,procps,libjemalloc2,musl
+# The tests need an interpreter with ctypes, ps, and the system's jemalloc.
+PACKAGES=python3,procps,libjemalloc2
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 WORK=$ROOT/build/docker
 
@@ -22,9 +22,9 @@ fail() { # STATUS MESSAGE
 install_missing() { # COMMAND-OR-FILE PACKAGE
     command -v "$1" >/dev/null || [ -e "$1" ] && return
     local apt=(env DEBIAN_FRONTEND=noninteractive apt-get -q -y -o DPkg::Lock::Timeout=300)
-    # A fresh machine has no package lists yet.
-    "${apt[@]}" install "$2" >&2 || { "${apt[@]}" update && "${apt[@]}" install "$2"; } >&2 ||
-        fail 1 "package $2 is missing and apt-get could not install it"
+    # A fresh machine has no package lists yet. The lock is that of tests/lib.sh.
+    (flock 8 && { "${apt[@]}" install "$2" || { "${apt[@]}" update && "${apt[@]}" install "$2"; }; }) \
+        >&2 8>"${TMPDIR:-/tmp}/flarena-apt-$(id -u).lock" || fail 1 "package $2 is missing and apt-get could not install it"
 }
 
 # The sites of apt's configuration, each once, in apt's order.
@@ -33,7 +33,7 @@ package_sites() {
     apt-get indextargets --format '$(SITE)' 'Created-By: Packages' | awk '!seen[$0]++'
 }
 
-use_apt_proxy() { # debootstrap downloads with wget, which does not read apt's configuration
+use_apt_proxy() { # wget and the apt of mmdebstrap do not read this machine's configuration
     local http='' https=''
     eval "$(apt-config shell http Acquire::http::Proxy https Acquire::https::Proxy)"
     [ -z "$http" ] || export http_proxy=$http
@@ -66,18 +66,14 @@ find_source() { # SUITE
     fail 3 "no package source of this machine carries $1"
 }
 
-bootstrap() { # SUITE DIRECTORY
-    mkdir -p "$WORK/packages"
-    debootstrap --variant=minbase --include="$PACKAGES" --keyring="$KEYRING" \
-        --cache-dir="$WORK/packages" "$1" "$2" "$SITE" >"$WORK/$1.log" 2>&1 ||
-        fail 1 "debootstrap failed; the end of build/docker/$1.log: $(tail -n 3 "$WORK/$1.log")"
-}
-
-import() { # SUITE DIRECTORY
-    tar -C "$2" --numeric-owner --exclude='./var/cache/apt/*' --exclude='./var/lib/apt/lists/*' \
-        --exclude='./usr/share/doc/*' --exclude='./usr/share/man/*' --exclude='./usr/share/locale/*' \
-        --exclude='./dev/*' --exclude='./proc/*' --exclude='./sys/*' -c . |
-        docker import -c 'CMD ["bash"]' -c "LABEL flarena.recipe=$RECIPE" - "flarena-test:$1" >/dev/null
+# The copy of a package source may be older than its signature permits.
+make_image() { # SUITE
+    mmdebstrap --variant=minbase --include="$PACKAGES" --keyring="$KEYRING" --skip=output/dev \
+        --aptopt='Acquire::Check-Valid-Until "false"' --dpkgopt='path-exclude=/usr/share/doc/*' \
+        --dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/locale/*' \
+        "$1" "$SCRATCH/root.tar" "$SITE" >"$WORK/$1.log" 2>&1 ||
+        fail 1 "mmdebstrap failed; the end of build/docker/$1.log: $(tail -n 3 "$WORK/$1.log")"
+    docker import -c 'CMD ["bash"]' -c "LABEL flarena.recipe=$RECIPE" "$SCRATCH/root.tar" "flarena-test:$1" >/dev/null
 }
 
 is_current() { # SUITE
@@ -89,14 +85,13 @@ RECIPE=$(sha256sum "${BASH_SOURCE[0]}" | cut -c1-16)
 mkdir -p "$WORK"
 exec 9>"$WORK/$1.lock" && flock 9 # another process may be making the same image
 ! is_current "$1" || exit 0
-[ "$(id -u)" -eq 0 ] || fail 1 "debootstrap needs root"
-command -v apt-get >/dev/null || fail 1 "debootstrap needs a package source; this machine has no apt"
+[ "$(id -u)" -eq 0 ] || fail 1 "mmdebstrap needs root"
+command -v apt-get >/dev/null || fail 1 "mmdebstrap needs a package source; this machine has no apt"
 
 SCRATCH=$(mktemp -d "$WORK/$1.XXXXXX")
-trap 'rm -rf --one-file-system "$SCRATCH"' EXIT
-install_missing debootstrap debootstrap
+trap 'rm -rf "$SCRATCH"' EXIT
+install_missing mmdebstrap mmdebstrap
 install_missing wget wget
 use_apt_proxy
 find_source "$1"
-bootstrap "$1" "$SCRATCH/root"
-import "$1" "$SCRATCH/root"
+make_image "$1"

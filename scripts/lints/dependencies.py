@@ -29,33 +29,9 @@ def packages(targets):
 
 def is_satisfied(expression, allowed):
     """Whether the allowed licences satisfy an SPDX expression. `WITH` only adds permissions, so it is skipped."""
-    tokens = re.findall(r"[()]|[\w.+-]+", expression.replace("/", " OR "))
-
-    def any_of():
-        met = all_of()
-        while tokens and tokens[0] == "OR":
-            tokens.pop(0)
-            met = all_of() or met
-        return met
-
-    def all_of():
-        met = single()
-        while tokens and tokens[0] == "AND":
-            tokens.pop(0)
-            met = single() and met
-        return met
-
-    def single():
-        name = tokens.pop(0)
-        if name == "(":
-            met = any_of()
-            tokens.pop(0)
-            return met
-        if tokens and tokens[0] == "WITH":
-            del tokens[:2]
-        return name in allowed
-
-    return any_of()
+    plain = re.sub(r" WITH [\w.-]+", "", expression.replace("/", " OR "))
+    words = {"(": "(", ")": ")", "AND": "and", "OR": "or"}
+    return eval(" ".join(words.get(token) or str(token in allowed) for token in re.findall(r"[()]|[\w.+-]+", plain)))
 
 
 def licences(found, rules):

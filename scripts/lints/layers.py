@@ -24,8 +24,8 @@ LAYERS = {
     "src/sites": "lib heap sampler interpreter table texts walk lines intern layout memory",
     "src/recycler": "lib api ops state os policy core",
     "src/sys": """
-        lib identity limits thread abort clock headroom owner seccomp config env unmap_hooks sync loader
-        attention proc io time errno
+        lib identity limits thread abort clock headroom owner seccomp config env unmap_hooks sync
+        thread_pointer loader attention proc io time errno
     """,
     "src/shared": """
         lib sites marker settings huge_pages role malloc_conf values defaults parse backoff cgroup kernel_path pools
@@ -35,53 +35,29 @@ LAYERS = {
 # The loader and the program call these, and no other layer may.
 ENTRIES = ("boot", "exports")
 
-COMMENT_OR_TEXT = re.compile(
-    r"""//[^\n]*|/\*.*?\*/|b?r(?P<hashes>\#*)".*?"(?P=hashes)|[bc]?"(?:\\.|[^"\\])*"|b?'(?:\\.[^']*|[^\\'])'""",
-    re.DOTALL,
-)
-TEST_ITEM = re.compile(r"#\[cfg\((?:test|all\(test\b[^\]]*)\)\](?:\s*#\[[^\]]*\])*[^;{]*[;{]")
+COMMENT = re.compile(r"//[^\n]*")
+# One item, or a module that ends with the first brace in the first column, as rustfmt writes it.
+TEST_ITEM = re.compile(r"^#\[cfg\((?:test|all\(test)\b.*\n(?:#\[.*\n)*(?:.*;|(?:.*\n)+?\};?)$", re.MULTILINE)
 NOT_A_LAYER = re.compile(r"(?:^|[/_])(?:tests?|testing|fuzz|scratch|build)(?:\.rs$|/)")
 
 
-def blanked(text):
-    """The text without its lines' content."""
-    return re.sub(r"[^\n]", " ", text)
-
-
 def code_of(source):
-    """The source with comments, texts and tests blanked; each line keeps its number."""
-    code = COMMENT_OR_TEXT.sub(lambda found: blanked(found[0]), source)
-    while found := TEST_ITEM.search(code):
-        end = found.end() if found[0].endswith(";") else closing_brace(code, found.end() - 1)
-        code = code[: found.start()] + blanked(code[found.start() : end]) + code[end:]
-    return code
-
-
-def closing_brace(code, opening):
-    """The position after the brace that closes the one at `opening`."""
-    depth = 0
-    for found in re.compile(r"[{}]").finditer(code, opening):
-        depth += 1 if found[0] == "{" else -1
-        if depth == 0:
-            return found.end()
-    return len(code)
+    """The source without comments and tests; each line keeps its number."""
+    return TEST_ITEM.sub(lambda found: "\n" * found[0].count("\n"), COMMENT.sub("", source))
 
 
 def names_at_root(code, depth):
     """(name, position) of each path that begins at the root of the crate."""
-    for found in re.finditer(r"(?<![\w:])(?:\$?crate::|(?:super::)+)", code):
-        if "crate" not in found[0] and found[0].count("super") < depth:
+    root = "crate::" + (f"|{'super::' * depth}" if depth else "")
+    for found in re.finditer(rf"(?<![\w:])(?:{root})(\w+!?|{{[^;]*)", code):
+        group = found[1].strip()[1:-1]
+        if not found[1].startswith("{"):
+            yield found[1], found.start(1)
             continue
-        position = found.end()
-        if code[position] != "{":
-            yield re.match(r"\w*!?", code[position:])[0], position
-            continue
-        group = code[position + 1 : closing_brace(code, position) - 1]
         while "{" in group:
             group = re.sub(r"\{[^{}]*\}", "", group)
-        for part in group.split(","):
-            if name := re.match(r"\s*(\w+)", part):
-                yield name[1], position
+        for name in re.findall(r"(?:^|,)\s*(\w+)", group):
+            yield name, found.start(1)
 
 
 def findings(crate, layers):

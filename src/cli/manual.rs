@@ -3,14 +3,12 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Context;
 use clap::Command;
 use clap_mangen::roff::{bold, roman, Roff};
 use clap_mangen::Man;
 use flarena_shared::settings::TABLE;
 
 use crate::output;
-use crate::report::output::write;
 
 /// Print the manual page, or write the pages of all subcommands
 #[derive(clap::Args)]
@@ -34,8 +32,7 @@ pub fn run(args: &Args, command: Command) -> anyhow::Result<ExitCode> {
     };
     for command in [&command].into_iter().chain(command.get_subcommands()) {
         let file = dir.join(format!("{}.1", name(command)));
-        let cannot_write = || format!("cannot write {}", file.display());
-        write::replace(&file, page(command)?.as_bytes()).with_context(cannot_write)?;
+        output::replace(&file, &page(command)?)?;
     }
     Ok(ExitCode::SUCCESS)
 }

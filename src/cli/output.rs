@@ -1,8 +1,11 @@
-//! Output of all subcommands: text, JSON, messages, tables, wrapped lines. `println!` panics if the
+//! Output of all subcommands: text, JSON, messages, tables, wrapped lines, files. `println!` panics if the
 //! disk behind stdout is full, so it is not used.
 
+use std::ffi::OsString;
+use std::fs;
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
+use std::path::Path;
 
 use anyhow::Context;
 use comfy_table::{presets, CellAlignment, ContentArrangement, Row, Table};
@@ -26,23 +29,22 @@ pub fn print_json<T: Serialize + ?Sized>(value: &T) -> anyhow::Result<()> {
 /// Writes a message to stderr: one line, or wrapped to the width of a terminal. A closed or full
 /// stderr is ignored.
 pub fn note(text: impl std::fmt::Display) {
-    let width = width_of(io::stderr()).map(usize::from);
+    let width = width_of(io::stderr());
     let _ = io::stderr().write_all(message(&text.to_string(), width).as_bytes());
 }
 
 fn message(text: &str, width: Option<usize>) -> String {
-    let room = width.map(|width| width.saturating_sub(NAME.len()));
-    let lines = text.lines().flat_map(|line| wrap(line, room));
+    let margin = " ".repeat(NAME.len());
     let line = |(place, line)| match place {
-        0 => format!("{NAME}{line}\n"),
-        _ => format!("{:1$}{line}\n", "", NAME.len()),
+        0 => wrapped(line, NAME, &margin, width),
+        _ => wrapped(line, &margin, &margin, width),
     };
-    lines.enumerate().map(line).collect()
+    text.lines().enumerate().map(line).collect()
 }
 
 /// Writes the message about a wrong command line to stderr, wrapped to the width of a terminal.
 pub fn refusal(text: &str) {
-    let width = width_of(io::stderr()).map(usize::from);
+    let width = width_of(io::stderr());
     let lines = text.lines().map(|line| indented(line, width));
     let _ = io::stderr().write_all(lines.collect::<String>().as_bytes());
 }
@@ -50,18 +52,18 @@ pub fn refusal(text: &str) {
 /// A line with its indentation. The lines after a break have two more spaces.
 pub fn indented(line: &str, width: Option<usize>) -> String {
     let text = line.trim_start();
-    let margin = line.len() - text.len();
-    let is_long = width.is_some_and(|width| line.chars().count() > width);
-    let room = width.map(|width| width.saturating_sub(margin + 2));
-    let lines = match is_long {
-        true => wrap(text, room),
-        false => vec![text.to_owned()],
+    let margin = &line[..line.len() - text.len()];
+    wrapped(text, margin, &format!("{margin}  "), width)
+}
+
+/// Text that begins with `first`, in lines of `width` columns. The lines after a break begin with `later`.
+pub fn wrapped(text: &str, first: &str, later: &str, width: Option<usize>) -> String {
+    let room = width.map(|width| width.saturating_sub(first.len().max(later.len())));
+    let lines = match room {
+        Some(room) if text.chars().count() > room => wrap(text, Some(room)),
+        Some(_) | None => vec![text.to_owned()],
     };
-    let line = |(place, line): (usize, String)| {
-        let margin = if place == 0 { margin } else { margin + 2 };
-        format!("{:margin$}{line}\n", "")
-    };
-    lines.into_iter().enumerate().map(line).collect()
+    format!("{first}{}\n", lines.join(&format!("\n{later}")))
 }
 
 const NAME: &str = "flarena: ";
@@ -82,7 +84,7 @@ pub fn table(headers: impl Into<Row>) -> Table {
     if let Some(width) = terminal_width() {
         table
             .set_content_arrangement(ContentArrangement::Dynamic)
-            .set_width(width);
+            .set_width(u16::try_from(width).unwrap_or(u16::MAX));
     }
     table
 }
@@ -96,11 +98,23 @@ pub fn unlimited_table() -> Table {
     table
 }
 
-/// One space between the columns of a table, and none around it.
-pub fn set_tight(table: &mut Table) {
+/// A table with one space between its columns, and these columns of numbers.
+pub fn tight(mut table: Table, numbers: impl IntoIterator<Item = usize>) -> String {
     for column in table.column_iter_mut() {
         column.set_padding((0, 1));
     }
+    with_numbers(table, numbers)
+}
+
+/// The table as text without trailing spaces. These columns are aligned to the right.
+pub fn with_numbers(mut table: Table, columns: impl IntoIterator<Item = usize>) -> String {
+    for column in columns {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    let line = |line: String| line.trim_end().to_owned() + "\n";
+    table.lines().map(line).collect()
 }
 
 /// The narrowest column of stacks.
@@ -115,7 +129,7 @@ pub fn table_of_stacks<const N: usize>(
     width: Option<usize>,
 ) -> String {
     let last = N - 1;
-    let mut table = filled(headers.map(str::to_owned), rows);
+    let table = filled(headers.map(str::to_owned), rows);
     if let Some(width) = width.filter(|width| width_of_first(N, &table) + 2 * N - 1 > *width) {
         let headers = headers.map(|text| text.replace(' ', "\n").replace('/', "/\n"));
         let numbers = width_of_first(last, &filled(headers.clone(), rows));
@@ -124,11 +138,9 @@ pub fn table_of_stacks<const N: usize>(
         for row in &mut rows {
             row[last] = wrapped_stack(&row[last], room).join("\n");
         }
-        table = filled(headers, &rows);
-        set_tight(&mut table);
+        return tight(filled(headers, &rows), 0..last);
     }
-    align_right(&mut table, 0..last);
-    render(&table)
+    with_numbers(table, 0..last)
 }
 
 fn filled<const N: usize>(headers: [String; N], rows: &[[String; N]]) -> Table {
@@ -160,49 +172,64 @@ fn wrapped_stack(stack: &str, width: usize) -> Vec<String> {
     lines.map(cut).collect()
 }
 
-/// Aligns these columns to the right, for numbers.
-pub fn align_right(table: &mut Table, columns: impl IntoIterator<Item = usize>) {
-    for column in columns {
-        if let Some(column) = table.column_mut(column) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
+/// Replaces a file by a rename: a reader sees the old file or the whole new one. If writing fails, the old file stays.
+pub fn replace(path: &Path, text: &str) -> anyhow::Result<()> {
+    let written = match fs::metadata(path).is_ok_and(|meta| !meta.is_file()) {
+        // A pipe or /dev/stdout cannot be replaced.
+        true => fs::OpenOptions::new()
+            .write(true)
+            .open(path)
+            .and_then(|mut file| file.write_all(text.as_bytes())),
+        false => replace_file(path, text),
+    };
+    written.with_context(|| format!("cannot write {}", path.display()))
+}
+
+fn replace_file(path: &Path, text: &str) -> io::Result<()> {
+    let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+    let mut temporary_name = OsString::from(".");
+    temporary_name.push(name);
+    // The collector of Prometheus would read a name that ends in `.prom`.
+    temporary_name.push(format!(".{}.tmp", std::process::id()));
+    let temporary = path.with_file_name(temporary_name);
+    let written = create(&temporary)
+        .and_then(|mut file| file.write_all(text.as_bytes()))
+        .and_then(|()| fs::rename(&temporary, path));
+    if written.is_err() {
+        let _ = fs::remove_file(&temporary);
+    }
+    written
+}
+
+/// A new file, also where another one has the name: in a shared folder such as /tmp it may be another user's.
+pub fn create(path: &Path) -> io::Result<fs::File> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        Ok(()) | Err(_) => fs::File::create_new(path),
     }
 }
 
-/// The table as text, without trailing spaces.
-pub fn render(table: &Table) -> String {
-    table
-        .lines()
-        .map(|line| line.trim_end().to_owned() + "\n")
-        .collect()
-}
-
 /// The width of stdout if it is a terminal.
-pub fn terminal_width() -> Option<u16> {
+pub fn terminal_width() -> Option<usize> {
     width_of(io::stdout())
 }
 
-fn width_of(stream: impl IsTerminal + AsFd) -> Option<u16> {
+fn width_of(stream: impl IsTerminal + AsFd) -> Option<usize> {
     if !stream.is_terminal() {
         return None;
     }
     let size = rustix::termios::tcgetwinsize(stream).ok()?;
-    (size.ws_col > 0).then_some(size.ws_col)
+    (size.ws_col > 0).then_some(size.ws_col.into())
 }
 
-/// `text` in lines of `width` columns, as [`fill`] breaks them; unchanged without a width.
+/// `text` in lines of `width` columns; unchanged without a width. A line never breaks inside a word, between a number and
+/// its unit, or inside a command in backquotes, which may be pasted. A word longer than a line stays whole.
 pub fn wrap(text: &str, width: Option<usize>) -> Vec<String> {
     let Some(width) = width else {
         return vec![text.to_owned()];
     };
-    fill(text.split_whitespace(), width)
-}
-
-/// Fills lines of `width` columns with words. A line never breaks inside a word, between a number and
-/// its unit, or inside a command in backquotes, which may be pasted. A word longer than a line stays whole.
-pub fn fill<'a>(words: impl Iterator<Item = &'a str>, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
-    for word in with_units(words, width) {
+    for word in with_units(text.split_whitespace(), width) {
         match lines.last_mut() {
             Some(line) if line.is_empty() => *line = word,
             Some(line) if fits(line, &word, width) => append(line, &word),
@@ -254,6 +281,7 @@ pub fn plain(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scratch::Scratch;
 
     #[test]
     fn control_characters_are_replaced() {
@@ -275,8 +303,8 @@ mod tests {
         assert_eq!(wrap("up to 3, two", Some(8)), ["up to 3,", "two"]);
         assert_eq!(wrap("7 bytes", Some(4)), ["7", "bytes"]);
         assert_eq!(wrap("of 4 64 KB", Some(8)), ["of 4", "64 KB"]);
-        let finding = "(95 %: -0.96 MB to +1.60 MB)".split(' ');
-        assert_eq!(fill(finding, 21), ["(95 %: -0.96 MB to", "+1.60 MB)"]);
+        let finding = "(95 %: -0.96 MB to +1.60 MB)";
+        assert_eq!(wrap(finding, Some(21)), ["(95 %: -0.96 MB to", "+1.60 MB)"]);
     }
 
     #[test]
@@ -345,9 +373,24 @@ mod tests {
     fn a_table_in_a_pipe_has_one_line_per_row_and_no_trailing_spaces() {
         let mut table = table(["NAME", "SIZE"]);
         table.add_row(["a".repeat(300), "1".to_owned()]);
-        align_right(&mut table, [1]);
-        let text = render(&table);
+        let text = with_numbers(table, [1]);
         assert_eq!(text.lines().count(), 2);
         assert!(text.lines().all(|line| line == line.trim_end()), "{text}");
+    }
+
+    #[test]
+    fn a_file_is_replaced_with_no_temporary_file_left_and_a_link_is_not_followed() {
+        let scratch = Scratch::new();
+        let file = scratch.path().join("out.prom");
+        replace(&file, "one").unwrap();
+        replace(&file, "two").unwrap();
+        assert_eq!(fs::read(&file).unwrap(), b"two");
+        assert_eq!(fs::read_dir(scratch.path()).unwrap().count(), 1);
+        let other = scratch.write("other", "precious");
+        std::os::unix::fs::symlink(&other, scratch.path().join("link")).unwrap();
+        create(&scratch.path().join("link")).unwrap();
+        assert_eq!(fs::read(&other).unwrap(), b"precious");
+        drop(scratch);
+        assert!(replace(&file, "gone").is_err());
     }
 }

@@ -40,19 +40,17 @@ pub struct Args {
 }
 
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let pid = |process: &Process| process.pid;
     let pids = match args.all {
-        true => control::listening()
-            .iter()
-            .map(|process| process.pid)
-            .collect(),
+        true => control::listening().iter().map(pid).collect(),
         false => args.pid,
     };
-    let mut failed = false;
+    let mut status = ExitCode::SUCCESS;
     for pid in pids {
         match trim(pid, args.timeout) {
             Ok(answer) => show(pid, &answer, args.json)?,
             Err(error) => {
-                failed = true;
+                status = ExitCode::from(exit::UNREADABLE);
                 if args.json {
                     output::print_json(&json!({ "pid": pid, "error": error.to_string() }))?;
                 } else {
@@ -61,10 +59,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             }
         }
     }
-    match failed {
-        true => Ok(ExitCode::from(exit::UNREADABLE)),
-        false => Ok(ExitCode::SUCCESS),
-    }
+    Ok(status)
 }
 
 fn trim(pid: i32, timeout: Duration) -> Result<Stats, AskError> {
@@ -76,8 +71,8 @@ fn show(pid: i32, answer: &Stats, json: bool) -> anyhow::Result<()> {
         let line = json!({
             "pid": pid,
             "released_bytes": answer.number("released_bytes"),
-            "result": answer.signed("result"),
-            "collected": answer.flag("collected"),
+            "result": answer.value::<i64>("result"),
+            "collected": answer.value::<bool>("collected"),
             "not_collected_because": answer.text("not_collected_because"),
             "gc_released_bytes": answer.number("gc_released_bytes"),
         });
@@ -93,7 +88,10 @@ pub fn outcome(answer: &Stats) -> String {
 
 /// The result of Python's garbage collection before the trim.
 fn collected(answer: &Stats) -> String {
-    match (answer.flag("collected"), answer.number("gc_released_bytes")) {
+    match (
+        answer.value("collected"),
+        answer.number("gc_released_bytes"),
+    ) {
         (Some(true), Some(released)) if released > 0 => {
             format!(", {} of it cyclic garbage", bytes(released))
         }
@@ -108,7 +106,7 @@ fn collected(answer: &Stats) -> String {
 }
 
 fn returned(answer: &Stats) -> String {
-    match (answer.signed("result"), answer.number("released_bytes")) {
+    match (answer.value("result"), answer.number("released_bytes")) {
         (Some(-1), _) => "its allocator does not support a trim".to_owned(),
         (_, Some(released)) if released > 0 => format!("{} returned", bytes(released)),
         (Some(1), _) => "memory returned".to_owned(),

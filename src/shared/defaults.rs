@@ -37,13 +37,6 @@ pub const ARENAS_PER_CPU: u32 = 4;
 /// Smallest value of `FLARENA_RECYCLE_MIN`. Smaller requests never leave malloc's fast path. The
 /// recycler's unit is 2 MiB, independent of this value.
 pub const RECYCLE_MIN_BYTES_LOWEST: u64 = 64 << 10;
-/// Largest value of `FLARENA_RECYCLE_MIN`. No tensor is larger, so a larger value is a mistake.
-pub const RECYCLE_MIN_BYTES_HIGHEST: u64 = 1 << 40;
-/// Limits of `FLARENA_SITES_SAMPLE`. Below, recording costs more than the program; above, hardly a block is recorded.
-pub const SITES_SAMPLE_BYTES_LOWEST: u64 = 1 << 10;
-pub const SITES_SAMPLE_BYTES_HIGHEST: u64 = 1 << 30;
-/// Longest decay: a day.
-pub const DECAY_MS_HIGHEST: u32 = 24 * 3600 * 1000;
 
 /// The governor's thread starts when a process first holds this much memory. A shell stays below.
 pub const GOVERNOR_START_BYTES: u64 = 64 << 20;

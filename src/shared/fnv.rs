@@ -9,3 +9,8 @@ pub fn append(hash: u64, bytes: &[u8]) -> u64 {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
     })
 }
+
+/// The hash in 32 bits.
+pub fn short(hash: u64) -> u32 {
+    (hash ^ hash >> 32) as u32
+}

@@ -7,6 +7,8 @@
 
 use std::ffi::CStr;
 
+use crate::parse::words;
+
 /// The setting of one size, with `inherit` resolved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Policy {
@@ -18,14 +20,16 @@ pub enum Policy {
     Never,
 }
 
-/// The value of `FLARENA_HUGE`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Choice {
-    #[default]
-    Auto,
-    Off,
-    /// Also use pages of 2 MiB.
-    TwoMib,
+words! {
+    /// The value of `FLARENA_HUGE`.
+    #[derive(Default)]
+    pub enum Choice {
+        #[default]
+        Auto "auto" | "1" | "true" | "yes" | "on"
+        Off "off" | "0" | "false" | "no"
+        /// Also use pages of 2 MiB.
+        TwoMib "2M" | "2mb" | "2mib"
+    }
 }
 
 /// The advice (`madvise`) for new mappings of large blocks.
@@ -173,27 +177,6 @@ impl Policy {
             (Policy::Always, _) | (_, Policy::Always) => Policy::Always,
             (Policy::OnAdvice, _) | (_, Policy::OnAdvice) => Policy::OnAdvice,
             (Policy::Never, Policy::Never) => Policy::Never,
-        }
-    }
-}
-
-impl Choice {
-    pub const fn parse(text: &[u8]) -> Option<Choice> {
-        if crate::parse::is_one_of(text, &["2m", "2mb", "2mib"]) {
-            return Some(Choice::TwoMib);
-        }
-        match crate::values::auto(text) {
-            Some(true) => Some(Choice::Auto),
-            Some(false) => Some(Choice::Off),
-            None => None,
-        }
-    }
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Choice::Auto => "auto",
-            Choice::Off => "off",
-            Choice::TwoMib => "2M",
         }
     }
 }

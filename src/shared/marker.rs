@@ -7,6 +7,10 @@
 use serde::{Deserialize, Serialize};
 
 use crate::role::Proc;
+pub use lenient::is_invalid;
+use lenient::Field;
+
+mod lenient;
 
 /// Version of the JSON form. A reader also accepts later versions and ignores unknown fields.
 pub const FORMAT_VERSION: u32 = 1;
@@ -33,22 +37,32 @@ macro_rules! record {
         /// The fields of the JSON form in order, with their meanings; docs/markers.md has the same
         /// table.
         pub const FIELDS: &[(&str, &str)] = &[$((stringify!($field), $doc)),*];
+
+        impl $record {
+            /// Sets one field from its JSON value, read leniently. False if there is no field of this name.
+            pub fn set(&mut self, name: &str, json: &str) -> bool {
+                match name {
+                    $(stringify!($field) => self.$field = Field::read(name, json),)*
+                    _ => return false,
+                }
+                true
+            }
+        }
     };
 }
 
 record! {
-    /// One record. Sizes are bytes; `None` means that the value is unknown.
-    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+    /// One record. Sizes are bytes; `None` means that the value is unknown. The library knows `t`, `pid`, `start` and `seq`.
+    #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
     pub struct Marker {
         pub v: u32 = "version of the format: 1",
-        pub t: f64 = "wall clock, seconds since 1970",
+        pub t: Option<f64> = "wall clock, seconds since 1970",
         pub mono: Option<f64> = "seconds since the start of the machine, also those in which it slept (`CLOCK_BOOTTIME`): a clock that does not jump",
-        pub pid: u32 = "process id",
+        pub pid: Option<u32> = "process id",
         #[serde(default)]
         pub ppid: u32 = "process id of the parent",
-        #[serde(default)]
-        pub start: u64 = "start of the process in clock ticks since boot; `boot`, `pid` and `start` identify one process, except on machines restored from one snapshot",
-        pub boot: Option<Boot> = "hash of the boot id of the machine and of the pid namespace; null if one of them cannot be read",
+        pub start: Option<u64> = "start of the process in clock ticks since boot; `boot`, `pid` and `start` identify one process, except on machines restored from one snapshot",
+        pub boot: Option<ShortHash> = "hash of the boot id of the machine and of the pid and cgroup namespaces; null if one of them cannot be read",
         #[serde(default = "unknown")]
         pub proc: String = "the NVFlare process (table above), or `-`",
         pub program: Option<String> = "file name of the program; for Python the script or the module after `-m`, such as `train.py`; or null; never arguments",
@@ -79,6 +93,7 @@ record! {
         pub cgroup_bytes: Option<u64> = "memory of one control group: of the process's own and its parents the one with the least memory left below its limit, and the own one without any limit; or null",
         pub cgroup_reclaimable_bytes: Option<u64> = "the part of `cgroup_bytes` in file pages, which the kernel drops before it kills; null without a limit",
         pub cgroup_limit_bytes: Option<u64> = "memory limit of that group (in cgroup v2 `memory.high` counts, too), or null",
+        pub cgroup: Option<ShortHash> = "hash of the path of that group, which tells groups with the same limit apart; null if unknown",
         pub cgroup_oom_kills: Option<u64> = "processes of that group and the groups below it that the kernel has killed for lack of memory; null if unknown, as in cgroup v1 if a parent has the limit",
         pub memory_limit_bytes: Option<u64> = "`FLARENA_MEMORY_LIMIT`, or null",
         pub gc_released_bytes: Option<u64> = "released after the previous marker by full garbage collections, and by those of young objects that flarena runs; null before the first",
@@ -95,27 +110,26 @@ record! {
         pub left_bytes: Option<u64> = "bytes that the control group may still use then, file pages that the kernel can drop included; only at `at_limit`",
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub asked_at: Option<String> = "line of the program that asks, such as `train.py:12 in step`; only at `at_limit`, with `FLARENA_SITES=on`",
-        #[serde(default)]
-        pub seq: u64 = "number of the marker in its process, from 0",
+        pub seq: Option<u64> = "number of the marker in its process, from 0",
     }
 }
 
-/// Eight hexadecimal digits: a hash of the boot id and of the pid namespace.
+/// Eight hexadecimal digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
-pub struct Boot(pub u32);
+pub struct ShortHash(pub u32);
 
-impl From<Boot> for String {
-    fn from(Boot(hash): Boot) -> String {
+impl From<ShortHash> for String {
+    fn from(ShortHash(hash): ShortHash) -> String {
         format!("{hash:08x}")
     }
 }
 
-impl TryFrom<String> for Boot {
+impl TryFrom<String> for ShortHash {
     type Error = std::num::ParseIntError;
 
-    fn try_from(text: String) -> Result<Boot, Self::Error> {
-        u32::from_str_radix(&text, 16).map(Boot)
+    fn try_from(text: String) -> Result<ShortHash, Self::Error> {
+        u32::from_str_radix(&text, 16).map(ShortHash)
     }
 }
 
@@ -186,93 +200,81 @@ pub fn name_from_bytes(bytes: &[u8]) -> String {
     String::from_utf8_lossy(&cut[..end]).into_owned()
 }
 
-/// The fields of a text line.
-#[derive(Debug, Clone, PartialEq)]
-pub struct TextMarker<'a> {
-    pub proc: &'a str,
-    pub site: Option<&'a str>,
-    pub round: Option<i64>,
-    pub stage: &'a str,
-    pub rss_bytes: u64,
-}
-
 /// Parses `[RSS] <proc> s=<site> r=<round> <stage>: <MB> MB` anywhere in a log line.
-pub fn parse_text(line: &str) -> Option<TextMarker<'_>> {
-    let (Place { proc, site, round }, rest) = Place::parse(line, "[RSS] ")?;
+pub fn parse_text(line: &str) -> Option<Marker> {
+    let (marker, rest) = parse_place(line, "[RSS] ")?;
     let (stage, megabytes) = stage_and_size(rest)?;
-    if !SIZES_MB.contains(&megabytes) || stage.is_empty() {
-        return None;
-    }
-    Some(TextMarker {
-        proc,
-        site,
-        round,
-        stage,
-        rss_bytes: (megabytes * MB) as u64,
-    })
+    let marker = Marker {
+        stage: stage.to_owned(),
+        rss_bytes: Some(bytes(megabytes)?),
+        ..marker
+    };
+    (!stage.is_empty()).then_some(marker)
 }
 
-const SIZES_MB: std::ops::Range<f64> = 0.0..1e12;
-
-/// The start of a text line.
-struct Place<'a> {
-    proc: &'a str,
-    site: Option<&'a str>,
-    round: Option<i64>,
+fn bytes(megabytes: f64) -> Option<u64> {
+    let is_valid = (0.0..1e12).contains(&megabytes);
+    is_valid.then_some((megabytes * MB) as u64)
 }
 
-impl<'a> Place<'a> {
-    /// Parses `<proc> s=<site> r=<round>` behind the tag, and returns the rest of the line, too.
-    fn parse(line: &'a str, tag: &str) -> Option<(Place<'a>, &'a str)> {
-        let rest = &line[line.find(tag)? + tag.len()..];
-        let (proc, rest) = rest.split_once(" s=")?;
-        let (site, rest) = rest.split_once(" r=")?;
-        // NVFlare 2.7 and 2.8 write the task behind the site: `s=site-1 t=train r=0`.
-        let site = site.split_once(" t=").map_or(site, |(site, _)| site);
-        let (round, rest) = rest.split_once(' ')?;
-        let place = Place {
-            proc: with_spaces(proc),
-            site: (site != "-" && !site.is_empty()).then_some(site),
-            round: round.parse().ok(),
-        };
-        (!proc.is_empty()).then_some((place, rest))
-    }
+/// Parses `<proc> s=<site> r=<round>` behind the tag, and returns the rest of the line, too.
+fn parse_place<'a>(line: &'a str, tag: &str) -> Option<(Marker, &'a str)> {
+    let (_, rest) = line.split_once(tag)?;
+    let (proc, rest) = rest.split_once(" s=")?;
+    let (site, rest) = rest.split_once(" r=")?;
+    // NVFlare 2.7 and 2.8 write the task behind the site: `s=site-1 t=train r=0`.
+    let site = site.split_once(" t=").map_or(site, |(site, _)| site);
+    let (round, rest) = rest.split_once(' ')?;
+    let marker = Marker {
+        proc: with_spaces(proc).to_owned(),
+        site: (site != "-" && !site.is_empty()).then(|| site.to_owned()),
+        round: round.parse().ok(),
+        ..Marker::default()
+    };
+    (!proc.is_empty()).then_some((marker, rest))
 }
 
-/// The sizes of a `[MEM]` line, which NVFlare's processes write after the `[RSS]` line of the same stage.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct MemoryLine {
-    pub proc: String,
-    pub site: Option<String>,
-    pub round: Option<i64>,
-    /// Bytes by name, such as `live`.
-    sizes: Vec<(String, f64)>,
-}
-
-impl MemoryLine {
-    /// Parses `[MEM] <proc> s=<site> r=<round> peak=<MB> live=<MB> MB` anywhere in a log line.
-    pub fn parse(line: &str) -> Option<MemoryLine> {
-        let (Place { proc, site, round }, rest) = Place::parse(line, "[MEM] ")?;
+impl Marker {
+    /// Parses `[MEM] <proc> s=<site> r=<round> peak=<MB> live=<MB> MB` anywhere in a log line. NVFlare's processes write it
+    /// after the `[RSS]` line of the same stage, which it completes.
+    pub fn from_memory_line(line: &str) -> Option<Marker> {
+        let (mut marker, rest) = parse_place(line, "[MEM] ")?;
         let (sizes, _) = rest.split_once("MB")?;
-        let size = |text: &str| {
+        let (mut left_bytes, mut ignored) = (None, None);
+        for text in sizes.split_whitespace() {
             let (name, megabytes) = text.split_once('=')?;
-            let megabytes: f64 = megabytes.parse().ok()?;
-            SIZES_MB
-                .contains(&megabytes)
-                .then(|| (name.to_owned(), megabytes * MB))
-        };
-        Some(MemoryLine {
-            proc: proc.to_owned(),
-            site: site.map(str::to_owned),
-            round,
-            sizes: sizes.split_whitespace().map(size).collect::<Option<_>>()?,
-        })
+            let field = match name {
+                "peak" => &mut marker.peak_bytes,
+                "live" => &mut marker.live_bytes,
+                "free" => &mut marker.retained_bytes,
+                "cached" => &mut marker.recycled_bytes,
+                "file" => &mut marker.file_bytes,
+                "gpu" => &mut marker.gpu_reserved_bytes,
+                "limit" => &mut marker.cgroup_limit_bytes,
+                "left" => &mut left_bytes,
+                // A later version may write more.
+                _ => &mut ignored,
+            };
+            *field = Some(bytes(megabytes.parse().ok()?)?);
+        }
+        let limit = marker.cgroup_limit_bytes.zip(left_bytes);
+        marker.cgroup_bytes = limit.map(|(limit, left)| limit.saturating_sub(left));
+        Some(marker)
     }
 
-    /// Bytes, or `None` if the line does not have them.
-    pub fn size(&self, name: &str) -> Option<f64> {
-        let mut sizes = self.sizes.iter();
-        sizes.find(|(own, _)| own == name).map(|(_, bytes)| *bytes)
+    /// Takes the sizes of a `[MEM]` line, if this is an `[RSS]` line of the same process and round.
+    pub fn complete(&mut self, memory: Marker) {
+        let place = |marker: &Marker| (marker.pid, marker.round);
+        if place(self) == place(&memory) && self.proc == memory.proc && self.site == memory.site {
+            let files = self.rss_bytes.zip(memory.file_bytes);
+            *self = Marker {
+                t: self.t,
+                stage: std::mem::take(&mut self.stage),
+                rss_bytes: self.rss_bytes,
+                anon_bytes: files.map(|(rss, file)| rss.saturating_sub(file)),
+                ..memory
+            };
+        }
     }
 }
 

@@ -77,10 +77,10 @@ pub const fn is_one_of(text: &[u8], words: &[&str]) -> bool {
     false
 }
 
-/// Defines an enum whose values are words: the text form of each, and a parser for any case.
+/// Defines an enum whose values are words: the text form of each, further accepted words, and a parser for any case.
 macro_rules! words {
     ($(#[$attribute:meta])* pub enum $name:ident {
-        $($(#[$doc:meta])* $value:ident $word:literal)*
+        $($(#[$doc:meta])* $value:ident $word:literal $(| $accepted:literal)*)*
     }) => {
         $(#[$attribute])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,7 +94,7 @@ macro_rules! words {
             }
 
             pub const fn parse(text: &[u8]) -> Option<$name> {
-                $(if $crate::parse::is_one_of(text, &[$word]) {
+                $(if $crate::parse::is_one_of(text, &[$word $(, $accepted)*]) {
                     return Some($name::$value);
                 })*
                 None

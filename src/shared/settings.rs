@@ -56,7 +56,7 @@ pub const NAME_WAS_REMOVED: &str = "FLARENA_HIBERNATE was removed and has no eff
 /// ```text
 /// Key {
 ///     name: the environment variable,
-///     value: field: type, read by parser, shown by function,
+///     value: field: type, read by parser [lowest, highest], shown by function,
 ///     default: the default as text,
 ///     accepts: the accepted values, as an error message shows them,
 ///     good: accepted values, bad: refused values,
@@ -67,14 +67,14 @@ pub const NAME_WAS_REMOVED: &str = "FLARENA_HIBERNATE was removed and has no eff
 /// ```
 ///
 /// `value` becomes a field of `Settings`, its default (`default`, parsed at compile time), its
-/// parser (in [`parse`] or [`values`]) and its text form. `optional` instead of `value` makes a field that is `None` without a
+/// parser (in [`parse`] or [`values`]; bounds are optional) and its text form. `optional` instead of `value` makes a field that is `None` without a
 /// choice of the user; its default is then a phrase. A row with neither is plain text, such as a
 /// path. `good` and `bad` feed the tests of every reader. `removed` and `usual` are optional.
 macro_rules! settings {
     ($($key:ident {
         name: $name:literal,
-        $(value: $field:ident: $type:ty, read by $parse:path, shown by $show:path,)?
-        $(optional: $choice:ident: $choice_type:ty, read by $parse_choice:path, shown by $show_choice:path,)?
+        $(value: $field:ident: $type:ty, read by $parse:path $([$($bound:expr),*])?, shown by $show:path,)?
+        $(optional: $choice:ident: $choice_type:ty, read by $parse_choice:path $([$($choice_bound:expr),*])?, shown by $show_choice:path,)?
         default: $default:expr,
         accepts: $accepts:literal,
         good: $good:expr, bad: $bad:expr,
@@ -102,7 +102,7 @@ macro_rules! settings {
         impl Settings {
             /// The settings when no variable is set.
             pub const DEFAULT: Settings = Settings {
-                $($($field: match $parse($default.as_bytes()) {
+                $($($field: match $parse($($($bound,)*)? $default.as_bytes()) {
                     Some(value) => value,
                     None => panic!("a setting does not accept its own default"),
                 },)? $($choice: None,)?)*
@@ -112,9 +112,9 @@ macro_rules! settings {
             fn set(&mut self, key: Key, text: &[u8]) -> bool {
                 match key {
                     $(Key::$key => {
-                        $(let Some(value) = $parse(text) else { return false };
+                        $(let Some(value) = $parse($($($bound,)*)? text) else { return false };
                         self.$field = value;)?
-                        $(self.$choice = $parse_choice(text);
+                        $(self.$choice = $parse_choice($($($choice_bound,)*)? text);
                         return self.$choice.is_some();)?
                     })*
                 }
@@ -164,7 +164,7 @@ settings! {
     }
     ArenaMax {
         name: "MALLOC_ARENA_MAX",
-        optional: arena_max: u32, read by values::arena_count, shown by identity,
+        optional: arena_max: u32, read by values::number_between [1, 65_536], shown by identity,
         default: "2 for a client, 4 for a server",
         accepts: "a number of arenas, 1 or more",
         good: ["1", "65536"], bad: ["0", "-1", "two", "65537"],
@@ -212,7 +212,8 @@ settings! {
     }
     RecycleMin {
         name: "FLARENA_RECYCLE_MIN",
-        value: recycle_min_bytes: u64, read by values::recycle_min_bytes, shown by values::size,
+        // No tensor is larger than the highest value.
+        value: recycle_min_bytes: u64, read by values::size_between [defaults::RECYCLE_MIN_BYTES_LOWEST, 1 << 40], shown by values::size,
         default: "512K", // docs/design/tuning.md has the curve
         accepts: "a size from 64K to 1T",
         good: ["64K", "65536", "1T", "2MiB"], bad: ["1", "65535", "1025G", "100T", "much"],
@@ -220,7 +221,7 @@ settings! {
     }
     DecayMs {
         name: "FLARENA_DECAY_MS",
-        value: decay_ms: u32, read by values::decay_ms, shown by identity,
+        value: decay_ms: u32, read by values::number_between [0, 24 * 3600 * 1000], shown by identity,
         default: "300", // docs/design/tuning.md
         accepts: "a number of milliseconds up to 86400000",
         good: ["0", "86400000"], bad: ["-1", "soon", "86400001"],
@@ -229,7 +230,7 @@ settings! {
     }
     MemoryLimit {
         name: "FLARENA_MEMORY_LIMIT",
-        optional: memory_limit_bytes: u64, read by values::limit_bytes, shown by values::size,
+        optional: memory_limit_bytes: u64, read by values::size_between [1, u64::MAX], shown by values::size,
         default: "the cgroup limit",
         accepts: "a size such as 8G",
         good: ["8G", "8 GB", "1"], bad: ["0", "lots", "-5G", "1X", "8 G B"],
@@ -243,7 +244,7 @@ settings! {
         accepts: "warn, fail or off",
         good: ["warn", "Fail", "off"], bad: ["kill", "2"],
         usual: true,
-        doc: "an allocation of 1 MB or more that cannot fit below the memory limit of the control group; warn: one line names it; fail: it also fails with ENOMEM (MemoryError in Python)",
+        doc: "an allocation of 1 MB or more that cannot fit below the memory limit of the control group; warn: one line names it; fail: it also fails with ENOMEM (MemoryError in Python), and spares room for the rest of the group",
     }
     Pressure {
         name: "FLARENA_PRESSURE",
@@ -280,7 +281,8 @@ settings! {
     }
     SitesSample {
         name: "FLARENA_SITES_SAMPLE",
-        value: sites_sample_bytes: u64, read by values::sites_sample_bytes, shown by values::size_or_off,
+        // Below, recording costs more than the program; above, hardly a block is recorded.
+        value: sites_sample_bytes: u64, read by values::size_or_off_between [1 << 10, 1 << 30], shown by values::size_or_off,
         default: "512K",
         accepts: "a size from 1K to 1G, or off",
         good: ["1K", "512K", "1G", "off", "65536"], bad: ["1", "1023", "2G", "some"],
@@ -296,7 +298,7 @@ settings! {
     }
     GcRounds {
         name: "NVFLARE_CLIENT_MEMORY_GC_ROUNDS",
-        value: gc_rounds: u32, read by values::rounds, shown by identity,
+        value: gc_rounds: u32, read by values::number_between [0, u32::MAX], shown by identity,
         default: "0",
         accepts: "a number of rounds, 0 for never",
         good: ["0", "1", "5", "4294967295"], bad: ["-1", "often", "1.5", "4294967296"],

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::marker::Boot;
+use crate::marker::ShortHash;
 
 /// The largest number of sites in a record. The other sites are summed in `rest`.
 pub const MAX_SITES_PER_RECORD: usize = 20;
@@ -67,7 +67,7 @@ pub struct Owner {
     pub pid: u32,
     #[serde(default)]
     pub start: u64,
-    pub boot: Option<Boot>,
+    pub boot: Option<ShortHash>,
 }
 
 /// A record about sites in the marker file; `kind` names its type.

@@ -1,8 +1,8 @@
 //! The types of the settings' values, with their parsers and their text forms. Numbers, sizes and
 //! booleans are in [`crate::parse`].
 
+use crate::parse;
 use crate::parse::words;
-use crate::{defaults, parse};
 
 words! {
     pub enum Allocator {
@@ -54,50 +54,26 @@ pub fn auto_off(value: bool) -> &'static str {
     }
 }
 
-const fn number_between(lowest: u32, highest: u32, text: &[u8]) -> Option<u32> {
+pub const fn number_between(lowest: u32, highest: u32, text: &[u8]) -> Option<u32> {
     match parse::number(text) {
         Some(n) if lowest as u64 <= n && n <= highest as u64 => Some(n as u32),
         _ => None,
     }
 }
 
-const fn size_between(lowest: u64, highest: u64, text: &[u8]) -> Option<u64> {
+pub const fn size_between(lowest: u64, highest: u64, text: &[u8]) -> Option<u64> {
     match parse::size_bytes(text) {
         Some(n) if lowest <= n && n <= highest => Some(n),
         _ => None,
     }
 }
 
-pub const fn arena_count(text: &[u8]) -> Option<u32> {
-    number_between(1, 65_536, text)
-}
-
-pub const fn rounds(text: &[u8]) -> Option<u32> {
-    number_between(0, u32::MAX, text)
-}
-
-pub const fn decay_ms(text: &[u8]) -> Option<u32> {
-    number_between(0, defaults::DECAY_MS_HIGHEST, text)
-}
-
-pub const fn recycle_min_bytes(text: &[u8]) -> Option<u64> {
-    size_between(
-        defaults::RECYCLE_MIN_BYTES_LOWEST,
-        defaults::RECYCLE_MIN_BYTES_HIGHEST,
-        text,
-    )
-}
-
 /// `off` is 0.
-pub const fn sites_sample_bytes(text: &[u8]) -> Option<u64> {
-    if let Some(false) = parse::boolean(text) {
-        return Some(0);
+pub const fn size_or_off_between(lowest: u64, highest: u64, text: &[u8]) -> Option<u64> {
+    match parse::boolean(text) {
+        Some(false) => Some(0),
+        _ => size_between(lowest, highest, text),
     }
-    size_between(
-        defaults::SITES_SAMPLE_BYTES_LOWEST,
-        defaults::SITES_SAMPLE_BYTES_HIGHEST,
-        text,
-    )
 }
 
 pub fn size_or_off(bytes: u64) -> String {
@@ -115,8 +91,4 @@ pub fn size(bytes: u64) -> String {
         Some((shift, letter)) => format!("{}{letter}", bytes >> shift),
         None => bytes.to_string(),
     }
-}
-
-pub const fn limit_bytes(text: &[u8]) -> Option<u64> {
-    size_between(1, u64::MAX, text)
 }

@@ -12,15 +12,15 @@ use flarena_sys::errno::SavedErrno;
 use flarena_sys::{config, headroom, owner, time};
 use rustix::time::ClockId;
 
-use crate::memory_limit::{self, Distance};
+use crate::memory_limit::{self, Shortage};
 
 /// Smaller allocations are never refused. Many programs do not expect that they fail, and they leave little room.
 const LEAST_BYTES: u64 = 1 << 20;
 /// The time between two reports of one process. A program that never touches its blocks comes here again and again.
 const PAUSE: Duration = Duration::from_secs(60);
 
-/// Gets the bytes that were asked, the distance to the limit, and whether the allocation fails.
-type Report = fn(u64, Distance, bool);
+/// Gets the bytes that were asked, the shortage, and whether the allocation fails.
+type Report = fn(u64, Shortage, bool);
 
 static REPORT: OnceLock<Report> = OnceLock::new();
 /// Monotonic milliseconds. Zero: no report so far.
@@ -62,12 +62,13 @@ fn lacks_room(bytes: u64) -> bool {
         return false;
     }
     let _errno = SavedErrno::save();
-    let Some(distance) = memory_limit::shortage(bytes) else {
+    // A block that fits is no reason for a warning.
+    let Some(shortage) = memory_limit::shortage(bytes, fails) else {
         return false;
     };
     if is_due && let Some(report) = REPORT.get() {
         NEXT_REPORT_AT.store((now + PAUSE).as_millis() as u64, Relaxed);
-        report(bytes, distance, fails);
+        report(bytes, shortage, fails);
     }
     fails
 }

@@ -1,18 +1,7 @@
 //! Link options of libflarena.so, and a check of the embedded jemalloc's version.
 
-/// Functions that this library calls under another name. backends/jemalloc/tls.rs has the first one, and libc_calls.rs there
-/// those that jemalloc calls.
-const REPLACED: &str = "
-    __tls_get_addr
-    secure_getenv readlink mmap munmap mprotect madvise clock_gettime gettimeofday sysconf sched_getaffinity
-    dlsym dladdr _dl_find_object pthread_atfork
-    pthread_mutex_init pthread_mutex_lock pthread_mutex_trylock pthread_mutex_unlock
-    pthread_mutexattr_init pthread_mutexattr_settype pthread_mutexattr_destroy
-    pthread_cond_init pthread_cond_signal pthread_cond_wait pthread_cond_timedwait
-    pthread_key_create pthread_setspecific pthread_join pthread_sigmask pthread_setname_np
-    sigfillset sched_getcpu sched_setaffinity sched_yield getpid sbrk syscall
-    _rjem_je_pages_boot _rjem_je_arena_choose_hard
-";
+/// The functions that jemalloc calls under another name, with the macros of libc_calls.rs around them.
+const WRAPPED: &str = include_str!("backends/jemalloc/wrapped.rs");
 
 fn main() {
     check_jemalloc();
@@ -33,7 +22,10 @@ fn main() {
     ] {
         println!("cargo:rustc-cdylib-link-arg=-Wl,{option}");
     }
-    for function in REPLACED.split_whitespace() {
+    let is_name = |word: &&str| !word.contains(['!', '{', '}']);
+    let wrapped = WRAPPED.split_whitespace().filter(is_name);
+    // backends/jemalloc/tls.rs has the first one.
+    for function in std::iter::once("__tls_get_addr").chain(wrapped) {
         println!("cargo:rustc-cdylib-link-arg=-Wl,--wrap={function}");
     }
     println!("cargo:rerun-if-changed=build.rs");

@@ -8,9 +8,9 @@ use tikv_jemalloc_sys as je;
 
 use libc::{gid_t, pid_t, rlimit64, uid_t};
 
-use crate::abi::copies::Child;
+use crate::abi::quiesced::Child;
 use crate::abi::Ptr;
-use crate::abi::{closing, copies, credentials, heap, jemalloc, limits, sandbox, statistics};
+use crate::abi::{credentials, heap, jemalloc, limits, quiesced, sandbox, statistics};
 use crate::backends::choose;
 use crate::backends::mallinfo::{Mallinfo, Mallinfo2};
 use crate::fork::{self, Handler};
@@ -74,13 +74,13 @@ export! {
         = fork::register_atfork;
 
     // POSIX and Linux: the copy of the process has no fork handlers, so the governor must be quiet
-    _Fork() -> pid_t = copies::fork_without_handlers;
+    _Fork() -> pid_t = quiesced::fork_without_handlers;
     clone(
         child: Child, stack: Ptr, flags: c_int, argument: Ptr, parent_id: Ptr, tls: Ptr, child_id: Ptr
-    ) -> c_int = copies::clone;
+    ) -> c_int = quiesced::clone;
 
     // POSIX: waits until the governor uses no library
-    dlclose(handle: Ptr) -> c_int = closing::dlclose;
+    dlclose(handle: Ptr) -> c_int = quiesced::dlclose;
 
     // Linux: observed and passed on
     prctl(option: c_int, a: c_ulong, b: c_ulong, c: c_ulong, d: c_ulong) -> c_int = sandbox::prctl;

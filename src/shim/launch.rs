@@ -7,7 +7,7 @@
 //! `STATE` is absent, started, ending or refused. Refused is final, except in the child of a fork. In a
 //! process without a governor, calls of the program purge the recycler's old pages.
 
-use flarena_sys::errno;
+use flarena_sys::errno::SavedErrno;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicU8, Ordering::Relaxed};
 use std::sync::OnceLock;
 
@@ -264,7 +264,7 @@ fn start() {
     if !exchange(ABSENT, STARTED) {
         return;
     }
-    let errno = errno::get();
+    let _errno = SavedErrno::save();
     if !config::settings().governor {
         enter(REFUSED);
         run_without_governor();
@@ -285,7 +285,6 @@ fn start() {
         enter(REFUSED);
         run_without_governor();
     }
-    errno::set(errno);
 }
 
 /// Tells the recycler whether there is a governor, and the limit of the control group. A process that holds little memory
@@ -293,7 +292,7 @@ fn start() {
 pub fn tell_recycler(governor: Governor) {
     recycler::set_governor(governor);
     if config::settings().memory_limit_bytes.is_none() {
-        recycler::set_memory_limit(cgroup::memory().0.limit_bytes);
+        recycler::set_memory_limit(cgroup::group().memory.limit_bytes);
     }
 }
 

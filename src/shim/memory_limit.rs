@@ -35,6 +35,9 @@ const LARGE_BYTES: u64 = 16 << 20;
 /// The kernel charges a group for pages in advance, up to 64 for each of its processors, and takes these back before it
 /// kills.
 const CHARGED_AHEAD_BYTES: u64 = 512 << 10;
+/// One part in so many of the memory outside the process is spared for the rest of its group. In an NVFlare job two clients
+/// receive a model at the same time: each may fit, and not both.
+const SPARED_SHARE: u64 = 16;
 
 static STATE: Lock<State> = Lock::new(State {
     watched: Watched {
@@ -187,13 +190,31 @@ pub fn release_if_due() {
     }
 }
 
-/// The distance to the limit at which the kernel kills, if `bytes` do not fit after the release of all free memory. `None`
-/// also if another thread measures.
-pub fn shortage(bytes: u64) -> Option<Distance> {
+/// The lack of room for an allocation, after the release of all free memory.
+#[derive(Debug, Clone, Copy)]
+pub struct Shortage {
+    /// To the limit at which the kernel kills.
+    pub distance: Distance,
+    /// The part of the room that is spared for the rest of the group.
+    pub spared_bytes: u64,
+}
+
+/// The shortage, if `bytes` do not fit. `spares_others` leaves room for processes that allocate at the same time. `None` also
+/// if another thread measures.
+pub fn shortage(bytes: u64, spares_others: bool) -> Option<Shortage> {
     let mut state = STATE.try_lock()?;
     state.watched.read_group_if_unread();
     let group = state.watched.limited_group()?;
     let left_bytes = group.bytes_before_kill()?;
+    let used_bytes = group.limit_bytes.saturating_sub(left_bytes);
+    if left_bytes >= bytes.saturating_add(used_bytes / SPARED_SHARE) {
+        return None;
+    }
+    let spared_bytes = match spares_others {
+        true => spared_bytes(used_bytes),
+        false => 0,
+    };
+    let bytes = bytes.saturating_add(spared_bytes);
     if left_bytes >= bytes {
         return None;
     }
@@ -206,11 +227,24 @@ pub fn shortage(bytes: u64) -> Option<Distance> {
     }
     release_all();
     let left_bytes = group.bytes_before_kill()? + CHARGED_AHEAD_BYTES;
-    let used_bytes = group.limit_bytes.saturating_sub(left_bytes);
-    (left_bytes < bytes).then_some(Distance {
-        used_bytes,
+    let distance = Distance {
+        used_bytes: group.limit_bytes.saturating_sub(left_bytes),
         limit_bytes: group.limit_bytes,
+    };
+    (left_bytes < bytes).then_some(Shortage {
+        distance,
+        spared_bytes: spared_bytes.min(left_bytes),
     })
+}
+
+/// Room for the rest of a group that uses so many bytes; 0 for a process that is alone but for small ones.
+fn spared_bytes(used_bytes: u64) -> u64 {
+    let own_bytes = procfs::unreclaimable_bytes().unwrap_or(used_bytes);
+    let spared_bytes = used_bytes.saturating_sub(own_bytes) / SPARED_SHARE;
+    match spared_bytes < LEAST_ALLOWED_BYTES {
+        true => 0,
+        false => spared_bytes,
+    }
 }
 
 #[cold]

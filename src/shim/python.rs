@@ -46,7 +46,8 @@ const BASE: &CStr = text(concat!(
 ));
 const CONTAINED: &CStr = c"contained";
 
-/// A text in Python. The literal ends in a NUL. Files of the Python package are the texts that the package imports, too.
+/// A text in Python. The literal ends in a NUL. Three texts are modules of the Python package and stay in its folder: it
+/// imports them, too, also in a process without the library and from a source tree that was not built.
 pub const fn text(literal: &'static str) -> &'static CStr {
     match CStr::from_bytes_with_nul(literal.as_bytes()) {
         Ok(text) => text,

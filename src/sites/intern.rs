@@ -85,16 +85,9 @@ impl<T: Copy, const N: usize> Interned<T, N> {
 
     /// The next number; 0 if none is left. It stays unused if another thread claims the slot first.
     fn next(&self, room: usize) -> u32 {
-        let room = room.min(N) as u32;
-        if self.given.load(Relaxed) >= room {
-            return 0;
-        }
-        let number = self.given.fetch_add(1, Relaxed) + 1;
-        if number > room {
-            0
-        } else {
-            number
-        }
+        let more = |given: u32| ((given as usize) < room.min(N)).then_some(given + 1);
+        let given = self.given.fetch_update(Relaxed, Relaxed, more);
+        given.map_or(0, |given| given + 1)
     }
 
     /// Called once for each number.

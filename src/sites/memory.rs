@@ -96,17 +96,9 @@ fn read_by_kernel<const N: usize>(address: usize) -> Option<[u8; N]> {
         iov_base: address as *mut libc::c_void,
         iov_len: N,
     };
+    let process = rustix::process::getpid().as_raw_nonzero().get();
     // SAFETY: the local buffer has N bytes. The kernel checks the remote address.
-    let copied = unsafe {
-        libc::process_vm_readv(
-            rustix::process::getpid().as_raw_nonzero().get(),
-            &local,
-            1,
-            &remote,
-            1,
-            0,
-        )
-    };
+    let copied = unsafe { libc::process_vm_readv(process, &local, 1, &remote, 1, 0) };
     (usize::try_from(copied) == Ok(N)).then_some(bytes)
 }
 

@@ -1,6 +1,13 @@
 //! The table of sites: stacks that allocated recorded blocks, numbered from 1, with their frames. The
 //! thread that first has a stack creates its entry. Entries never change.
 
+use std::ffi::{c_void, OsString};
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+
+use flarena_shared::sites::{Frame, Stack};
+use flarena_sys::loader::objects;
+
 use super::intern::{Interned, ANY};
 use super::layout::LENGTH;
 use super::lines::line_of;
@@ -33,13 +40,13 @@ struct FrameEntry {
 
 /// The innermost frames of one thread.
 #[derive(Default)]
-pub struct Stack {
+pub struct RawStack {
     frames: [RawFrame; DEPTH],
     depth: usize,
     hash: u64,
 }
 
-impl Stack {
+impl RawStack {
     #[inline(always)]
     pub fn push(&mut self, frame: RawFrame) {
         if let Some(place) = self.frames.get_mut(self.depth) {
@@ -56,12 +63,12 @@ impl Stack {
 
 /// The site of a stack of this thread, among the first `room`; 0 if these are taken.
 #[inline]
-pub fn of_stack(memory: &impl Memory, python: &Interpreter, stack: &Stack, room: usize) -> u32 {
+pub fn of_stack(memory: &impl Memory, python: &Interpreter, stack: &RawStack, room: usize) -> u32 {
     ENTRIES.number(room, stack.hash, || Some(entry_of(memory, python, stack)))
 }
 
 #[cold]
-fn entry_of(memory: &impl Memory, python: &Interpreter, stack: &Stack) -> Entry {
+fn entry_of(memory: &impl Memory, python: &Interpreter, stack: &RawStack) -> Entry {
     let mut frames = [0; DEPTH];
     for (number, raw) in frames.iter_mut().zip(stack.frames()) {
         *number = FRAME_ENTRIES.number(ANY, raw.hash(), || {
@@ -102,42 +109,38 @@ pub fn of_thread(name: &[u8], caller: usize, room: usize) -> u32 {
     })
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Frame {
-    pub file: &'static str,
-    pub line: i32,
-    pub function: &'static str,
-}
-
-/// A site for reports.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Site {
-    /// The innermost first.
-    Python(Vec<Frame>),
-    Thread {
-        name: &'static str,
-        caller: usize,
-    },
-}
-
 /// For reports: allocates. `None`: there is no such site, or a thread is creating its entry.
-pub fn site(number: u32) -> Option<Site> {
-    Some(match ENTRIES.get(number)? {
+pub fn site(number: u32) -> Option<Stack> {
+    let mut stack = Stack {
+        site: number,
+        ..Stack::default()
+    };
+    match ENTRIES.get(number)? {
         Entry::Python { frames, depth } => {
-            Site::Python(frames.into_iter().take(depth).map(frame).collect())
+            stack.frames = frames.into_iter().take(depth).map(frame).collect();
         }
-        Entry::Thread { name, caller } => Site::Thread {
-            name: texts::text(name),
-            caller,
-        },
-    })
+        Entry::Thread { name, caller } => {
+            stack.thread = Some(texts::text(name).to_owned());
+            stack.library = library_of(caller);
+        }
+    }
+    Some(stack)
 }
 
 fn frame(number: u32) -> Frame {
     let entry = FRAME_ENTRIES.get(number).unwrap_or_default();
-    Frame {
-        file: texts::text(entry.file),
-        line: entry.line,
-        function: texts::text(entry.function),
+    let [file, function] = [entry.file, entry.function].map(|text| texts::text(text).to_owned());
+    Frame(file, entry.line, function)
+}
+
+/// The file name of the library or program that contains the address.
+fn library_of(address: usize) -> Option<String> {
+    if address == 0 {
+        return None;
     }
+    let path = match objects::path_of(address as *const c_void)? {
+        path if path.is_empty() => std::env::current_exe().ok()?,
+        path => PathBuf::from(OsString::from_vec(path.into_bytes())),
+    };
+    Some(path.file_name()?.to_string_lossy().into_owned())
 }

@@ -1,7 +1,7 @@
 //! Names of files and functions as UTF-8. Each is stored once, in a static arena, and never freed.
 
 use std::cell::UnsafeCell;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use super::intern::{Interned, ANY};
 use super::layout::Layout;
@@ -28,14 +28,9 @@ pub fn number_of(text: &[u8]) -> u32 {
 
 /// A copy in the arena. `None` if it is full.
 fn keep(text: &[u8]) -> Option<&'static [u8]> {
-    if USED.load(Ordering::Relaxed) + text.len() > ROOM {
-        return None;
-    }
-    let start = USED.fetch_add(text.len(), Ordering::Relaxed);
-    if start + text.len() > ROOM {
-        return None;
-    }
-    // SAFETY: the range is inside the arena. The addition reserved it for this thread, which writes it once.
+    let more = |used: usize| Some(used + text.len()).filter(|end| *end <= ROOM);
+    let start = USED.fetch_update(Relaxed, Relaxed, more).ok()?;
+    // SAFETY: the range is inside the arena. The update reserved it for this thread, which writes it once.
     unsafe {
         let copy = ARENA.0.get().cast::<u8>().add(start);
         std::ptr::copy_nonoverlapping(text.as_ptr(), copy, text.len());

@@ -3,7 +3,7 @@
 use std::ffi::CString;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 
-use flarena_shared::marker::{self, Boot};
+use flarena_shared::marker::{self, ShortHash};
 use flarena_shared::role::{self, Proc, Receiver, Role, Surroundings};
 use flarena_shared::settings::Key;
 use flarena_shared::{defaults, fnv, kernel_path, python_line};
@@ -235,7 +235,7 @@ pub struct Process {
     /// In clock ticks since boot; 0 without `/proc`.
     pub start: u64,
     /// Tells it from a process with the same pid and start on another machine or in another container.
-    pub boot: Option<Boot>,
+    pub boot: Option<ShortHash>,
 }
 
 /// The process in which the two values below were read: a child of a fork has inherited them.
@@ -250,22 +250,27 @@ pub fn process() -> Process {
         START.store(procfs::start_ticks().unwrap_or(0), Relaxed);
         // A process that has restricted itself keeps what it or its parent knew.
         if seccomp::allows_common_calls() {
-            BOOT.store(hash_of_boot_and_namespace().unwrap_or(0), Relaxed);
+            BOOT.store(hash_of_boot_and_namespaces().unwrap_or(0), Relaxed);
         }
         MEASURED_PID.store(pid, Relaxed);
     }
     Process {
         pid,
         start: START.load(Relaxed),
-        boot: Some(BOOT.load(Relaxed)).filter(|hash| *hash != 0).map(Boot),
+        boot: Some(BOOT.load(Relaxed))
+            .filter(|hash| *hash != 0)
+            .map(ShortHash),
     }
 }
 
-fn hash_of_boot_and_namespace() -> Option<u32> {
+/// Containers that share a pid namespace have control groups of their own.
+fn hash_of_boot_and_namespaces() -> Option<u32> {
     let mut buffer = [0; 64];
     let boot_id = procfs::read_file(c"/proc/sys/kernel/random/boot_id", &mut buffer)?;
-    let namespace = statat(CWD, c"/proc/self/ns/pid", AtFlags::empty()).ok()?;
+    let inode = |path| Some(statat(CWD, path, AtFlags::empty()).ok()?.st_ino);
+    let (pid, cgroup) = (inode(c"/proc/self/ns/pid")?, inode(c"/proc/self/ns/cgroup"));
     let hash = fnv::append(fnv::EMPTY, boot_id);
-    let hash = fnv::append(hash, &namespace.st_ino.to_le_bytes());
-    Some((hash ^ hash >> 32) as u32)
+    let hash = fnv::append(hash, &pid.to_le_bytes());
+    let hash = fnv::append(hash, &cgroup.unwrap_or(0).to_le_bytes());
+    Some(fnv::short(hash))
 }

@@ -10,6 +10,7 @@
 //! - `loader`: loaded objects, their symbols, and callers by return address.
 //! - `proc`: `/proc`, `/sys` and control groups.
 //! - `sync`: locks and once-cells, and libc's stdio lock.
+//! - `thread_pointer`: the identity and the processor of the calling thread.
 //! - `thread`: the calling thread, the helper thread, and signals around a fork.
 //! - `unmap_hooks`: reports unmapped pages to RDMA libraries.
 
@@ -32,5 +33,6 @@ pub mod proc;
 pub mod seccomp;
 pub mod sync;
 pub mod thread;
+pub mod thread_pointer;
 pub mod time;
 pub mod unmap_hooks;

@@ -5,22 +5,18 @@ exported_symbols() {
     nm -D --defined-only "$LIB" | awk '$2 ~ /^[A-Za-z]$/ { print $3 }' | sed 's/@.*//' | LC_ALL=C sort -u
 }
 
-python_sees_mallctl() { # MODE: the same test as NVFlare's get_allocator_type()
-    in_mode "$1" python3 -c 'import ctypes; print(hasattr(ctypes.CDLL(None), "mallctl"))'
-}
-
 # A program linked with the library needs no preload, because the library comes before libc.
 linked_without_preload() {
-    without_preload TEST_MODE=glibc LD_LIBRARY_PATH="$(dirname "$LIB")" "$SCRATCH/api/names"
+    without_preload TEST_MODE=glibc TEST_LINE="$(line_of api/statistics.c 'dotted number')" "$SCRATCH/api/statistics"
 }
 
 xml_of_malloc_info() { # MODE
-    run_as "$1" "$SCRATCH/functions/malloc_info" |
+    run_as "$1" TEST_LINE="$(line_of functions/heap.c XML)" "$SCRATCH/functions/heap" |
         python3 -c 'import sys, xml.etree.ElementTree as tree; root = tree.fromstring(sys.stdin.read()); assert root.tag == "malloc"'
 }
 
 json_of_stats() { # MODE
-    run_as "$1" LD_LIBRARY_PATH="$(dirname "$LIB")" "$SCRATCH/api/stats_json" | MODE=$1 python3 -c '
+    run_as "$1" TEST_LINE="$(line_of api/statistics.c snprintf)" "$SCRATCH/api/statistics" | MODE=$1 python3 -c '
 import json, os, sys
 stats = json.load(sys.stdin)
 expected = """version pid allocator owner role proc site round stage settings rss_bytes anon_bytes file_bytes swap_bytes
@@ -45,19 +41,12 @@ header_is_valid_c_and_cpp() {
 }
 
 check_api() {
-    local mode source
+    local mode
     check_output "the library exports exactly the malloc family, flarena_* and jemalloc's API" \
         "$(cat exports.txt)" exported_symbols
     check "flarena.h compiles without warnings as C89 and as C++98" header_is_valid_c_and_cpp
-    check_output "glibc: Python's CDLL(None) has no mallctl" False python_sees_mallctl glibc
-    check_output "jemalloc: Python's CDLL(None) has mallctl" True python_sees_mallctl jemalloc
-    compile_all api -L "$(dirname "$LIB")" -Wl,--no-as-needed -lflarena
-    for source in api/*.c; do
-        for mode in "${MODES[@]}"; do
-            check_source "$source" "$mode: $(sentence_of "$source")" run_program "$mode" "$SCRATCH/${source%.*}" \
-                LD_LIBRARY_PATH="$(dirname "$LIB")"
-        done
-    done
+    local -x LD_LIBRARY_PATH=${LIB%/*}
+    check_programs api -L "${LIB%/*}" -Wl,--no-as-needed -lflarena
     check "a program linked with the library uses its malloc without a preload" linked_without_preload
     for mode in "${MODES[@]}"; do
         check "$mode: malloc_info writes well-formed XML" xml_of_malloc_info "$mode"

@@ -16,7 +16,7 @@ compile_neighbours() {
         compile "neighbours/$name.c" "$(built "$name")"
     done
     # -rdynamic exports the program's allocator to libraries, under all its names.
-    compile neighbours/atfork_under_lock.c "$(built atfork_under_lock)" -rdynamic
+    compile neighbours/atfork_under_lock.c "$(built atfork_under_lock)" lib/own_malloc.c -DINTERNAL_NAMES -rdynamic
     gcc "${C_FLAGS[@]}" neighbours/another_malloc.c lib/own_malloc.c -rdynamic -o "$(built with_own_malloc)" -ldl
 }
 
@@ -48,10 +48,10 @@ musl_program() { # MODE
 
 with_replaced_libc() { # MODE LD_PRELOAD
     # shellcheck disable=SC2034  # in_mode reads it
-    local program COMMAND_TIMEOUT=60
-    for program in functions/malloc functions/malloc_trim_keeps traps/thread_exit_leaves_blocks; do
-        run_program "$1" "$SCRATCH/$program" LD_PRELOAD="$2"
-    done
+    local COMMAND_TIMEOUT=60
+    run_program "$1" "$SCRATCH/functions/malloc" LD_PRELOAD="$2"
+    run_program "$1" "$SCRATCH/functions/realloc" LD_PRELOAD="$2"
+    run_program "$1" "$SCRATCH/traps/threads" TEST_LINE="$(line_of traps/threads.c 'thread that has ended')" LD_PRELOAD="$2"
 }
 
 with_closed_stdio() { # MODE [NAME=VALUE...]
@@ -90,19 +90,19 @@ check_neighbours() {
         check "$mode: a program that defines malloc keeps its malloc" \
             run_program "$mode" "$(built with_own_malloc)" -- with_own_malloc
         check "$mode: with FLARENA_LOG=info the library reports that another malloc serves the process" reports_other_malloc "$mode"
-        check "$mode: an allocator earlier in LD_PRELOAD serves the process" \
-            run_program "$mode" "$(built another_malloc)" LD_PRELOAD="$(built own_malloc.so):$LIB" -- own_malloc.so
+        check "$mode: an allocator earlier in LD_PRELOAD, before a space, serves the process" \
+            run_program "$mode" "$(built another_malloc)" LD_PRELOAD="$(built own_malloc.so) $LIB" -- own_malloc.so
         check "$mode: an allocator earlier in LD_PRELOAD that passes each call on, under glibc's internal names, too, serves the process" \
             run_program "$mode" "$(built another_malloc)" LD_PRELOAD="$(built forwards_malloc.so):$LIB" -- forwards_malloc.so
         check "$mode: with such an allocator later in LD_PRELOAD flarena serves the process" \
-            run_program "$mode" "$SCRATCH/functions/posix_memalign" LD_PRELOAD="$LIB:$(built forwards_malloc.so)"
+            run_program "$mode" "$SCRATCH/functions/alignment" LD_PRELOAD="$LIB:$(built forwards_malloc.so)"
         for peer in "${PEERS[@]}"; do
             library=${peer%:*} package=${peer#*:}
             if peer_is_installed "$library" "$package"; then
                 check "$mode: $library earlier in LD_PRELOAD serves the process" \
                     run_program "$mode" "$(built another_malloc)" LD_PRELOAD="$library:$LIB" -- "${library%%.*}"
-                check "$mode: with $library later in LD_PRELOAD flarena serves the process" \
-                    run_program "$mode" "$SCRATCH/functions/malloc" LD_PRELOAD="$LIB:$library"
+                check "$mode: with $library later in LD_PRELOAD, behind a space, flarena serves the process" \
+                    run_program "$mode" "$SCRATCH/functions/malloc" LD_PRELOAD="$LIB $library"
             else
                 skip "$mode: $library in LD_PRELOAD" "package $package cannot be installed"
             fi

@@ -8,7 +8,7 @@ cd "$ROOT/tests/c" || exit 1
 check_programs functions
 check_programs traps
 if [ "${MODES[0]}" != bare ]; then
-    check_with_other_recycler functions/{malloc,calloc,realloc,malloc_usable_size,mallinfo2}.c
+    check_with_other_recycler functions/{malloc,realloc,mallinfo}.c
     # shellcheck source=tests/c/api.sh
     . ./api.sh
     # shellcheck source=tests/c/neighbours.sh

@@ -34,11 +34,9 @@ preloads() { # each variant runs with its own library
 }
 check "compare runs plain without a library, and both modes on flarena" preloads
 fails_in_one() { # only the modes of flarena set FLARENA_ALLOCATOR
-    exits_with 1 compares -- sh -c '[ "$FLARENA_ALLOCATOR" != glibc ] || exit 3' || return
-    compares -- sh -c '[ "$FLARENA_ALLOCATOR" != glibc ] || exit 3' >"$SCRATCH/table" 2>&1 || true
-    cat "$SCRATCH/table"
-    grep -q "flarena glibc run 1: the command failed, exit status 3; its output is in $SCRATCH/compared/flarena-glibc-1.log" \
-        "$SCRATCH/table" && grep -q "^flarena jemalloc " "$SCRATCH/table"
+    exits_with 1 compares -- sh -c '[ "$FLARENA_ALLOCATOR" != glibc ] || exit 3'
+    has_lines "flarena glibc run 1: the command failed, exit status 3; its output is in $SCRATCH/compared/flarena-glibc-1.log" \
+        "^flarena jemalloc "
 }
 check "compare names the variant in which the command fails, its status and its log" fails_in_one
 interrupted() { # SIGTERM ends the whole tree, also a process in a session of its own
@@ -62,23 +60,21 @@ imports_flarena() { # also where the library is not loaded
 }
 check "a script that imports flarena runs in each variant of compare" imports_flarena
 shows_the_end() {
-    compares -- python3 -c 'print("early\n" * 9, flush=True); raise LookupError("no such model")' >"$SCRATCH/table" 2>&1 || true
-    cat "$SCRATCH/table"
-    [ "$(grep -c early "$SCRATCH/table")" -lt 5 ] && grep -qx " *LookupError: no such model" "$SCRATCH/table"
+    exits_with 1 compares -- python3 -c 'print("early\n" * 9, flush=True); raise LookupError("no such model")'
+    has_lines "^ *LookupError: no such model$"
+    [ "$(grep -c early "$SCRATCH/exits_with")" -lt 5 ]
 }
 check "compare shows the last lines that a command which fails has printed" shows_the_end
 fails_in_json() {
-    exits_with 1 compares --json -- false || return
+    exits_with 1 compares --json -- false
     { compares --json -- false 2>/dev/null || true; } | python3 -c 'import json, sys; print(json.load(sys.stdin)["variants"][0]["failure"]["status"])'
 }
 check_output "the JSON of compare names the failure also if no run succeeded" "exit status 1" fails_in_json
 later_start_fails() { # the command removes itself in the second variant: what was measured is shown
     printf '%s\n' '#!/bin/sh' '[ ! -e "$0.once" ] || rm "$0"' 'touch "$0.once"' >"$SCRATCH/vanishes"
     chmod +x "$SCRATCH/vanishes"
-    exits_with 1 compares -- "$SCRATCH/vanishes" || return
-    cat "$SCRATCH/exits_with"
-    grep -q "run 1: cannot start $SCRATCH/vanishes: " "$SCRATCH/exits_with" && grep -q "^plain  " "$SCRATCH/exits_with" &&
-        grep -q "failed: not started" "$SCRATCH/exits_with"
+    exits_with 1 compares -- "$SCRATCH/vanishes"
+    has_lines "run 1: cannot start $SCRATCH/vanishes: " "^plain  " "failed: not started"
 }
 check "compare shows what it has measured if a later variant cannot be started" later_start_fails
 cannot_start() { # a missing command, a missing file, a folder, and a file that is not executable
@@ -86,9 +82,9 @@ cannot_start() { # a missing command, a missing file, a folder, and a file that 
     touch "$SCRATCH/no-program"
     printf '#!/no/such\n' >"$SCRATCH/no-interpreter" && chmod +x "$SCRATCH/no-interpreter"
     for command in no-such-command-here /no/such "$SCRATCH" "$SCRATCH/no-program" "$SCRATCH/no-interpreter"; do
-        exits_with 3 compares -- "$command" || return
-        grep -qF "cannot start $command: " "$SCRATCH/exits_with" || { cat "$SCRATCH/exits_with"; return 1; }
-        [ ! -e "$SCRATCH/compared" ] || { ls -A "$SCRATCH/compared"; return 1; }
+        exits_with 3 compares -- "$command"
+        has_lines "cannot start $command: "
+        [ ! -e "$SCRATCH/compared" ]
     done
 }
 check "compare of a command that cannot be started, or whose interpreter is missing, exits with 3 and leaves no folder" cannot_start

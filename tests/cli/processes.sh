@@ -1,13 +1,14 @@
 # shellcheck shell=bash
 # Starts and ends waiting processes. Sourced by the parts of run.sh.
 
-start() { # COMMAND...: runs it until `stop`, waits until it prints ready, and sets PID
+start() { # COMMAND...: runs it until `stop` or the end of the check, waits until it prints ready, and sets PID
     rm -f "$SCRATCH/input"
     mkfifo "$SCRATCH/input"
     : >"$SCRATCH/said" # the last process was ready, too
     "$@" <"$SCRATCH/input" >"$SCRATCH/said" 2>&1 &
     STARTED=$!
     exec 7>"$SCRATCH/input"
+    trap 'stop || true' EXIT
     for _ in $(seq 600); do
         if grep -q ready "$SCRATCH/said"; then
             # shellcheck disable=SC2034

@@ -15,6 +15,7 @@ export FLARENA
 # Another user cannot read a checkout in a home folder.
 OPEN_FLARENA=$SCRATCH/flarena
 install -m 755 "$FLARENA" "$OPEN_FLARENA"
+as_nobody() { setpriv --reuid=65534 --regid=65534 --clear-groups -- "$@"; } # COMMAND...: as the user with number 65534
 check_as_nobody() { # SENTENCE COMMAND...: needs root
     if [ "$(id -u)" -eq 0 ]; then check "$@"; else skip "$1" "only root can become another user"; fi
 }
@@ -29,6 +30,20 @@ exits_with() { # STATUS COMMAND...: prints the output only on failure
     shift
     "$@" >"$SCRATCH/exits_with" 2>&1 || status=$?
     [ "$status" -eq "$expected" ] || { cat "$SCRATCH/exits_with"; echo "exit status $status"; return 1; }
+}
+
+has_lines() { # EXPRESSION...: the output of the last command of exits_with has a line for each
+    local expression
+    cat "$SCRATCH/exits_with"
+    for expression; do grep -q -- "$expression" "$SCRATCH/exits_with" || return; done
+}
+
+# Each error states the fault or the correct form, without the number of a system error.
+refuses() { # TEXT STATUS ARGUMENT...
+    exits_with "$2" "$FLARENA" "${@:3}"
+    cat "$SCRATCH/exits_with"
+    grep -qF -- "$1" "$SCRATCH/exits_with"
+    ! grep "os error" "$SCRATCH/exits_with"
 }
 
 says() { # TEXT COMMAND...: stdout or stderr contains the text; the exit status is ignored

@@ -19,13 +19,13 @@ close_top() { tmux_here kill-server 2>/dev/null || true; }
 
 in_screen() { # CHECK...: runs it with a process and top on the screen
     SCREEN=$BASHPID
-    start in_mode jemalloc FLARENA_PRESSURE=off FLARENA_DECAY_MS=3600000 \
-        MALLOC_CONF=dirty_decay_ms:3600000,muzzy_decay_ms:3600000 "$SCRATCH/holder" free 100 || return
+    with_holder jemalloc free 100 on_screen "$@"
+}
+on_screen() { # CHECK...: shows the screen if it fails
     local status=0
-    eventually listens && open_top && eventually shows "^ *$PID .*holder" && "$@" || status=$?
+    { open_top && eventually shows "^ *$PID .*holder" && "$@"; } || status=$?
     [ "$status" -eq 0 ] || screen
     close_top
-    stop
     return $status
 }
 
@@ -59,26 +59,6 @@ survives_resize() {
     eventually shows "^ *$PID .*holder"
 }
 check "top redraws after any change of the window size" in_screen survives_resize
-narrow() { # COLUMNS EXPRESSION: no line is too long, and one matches
-    tmux_here resize-window -t top -x "$1" -y 20
-    # Both at once: the screen of the width before may match, too.
-    eventually fits "$1" "$2"
-}
-fits() { shows "$2" && ! shows "^.{$(($1 + 1))}"; } # COLUMNS EXPRESSION
-stays_readable() {
-    # This process has no control channel and is hidden. The filter hides all others. Other processes
-    # of the machine may add to the hidden ones.
-    env LD_PRELOAD="$LIB" sleep 600 &
-    local small=$! status=0
-    key / "$PID" Enter
-    # The growth needs some seconds of history.
-    eventually shows 'GROWTH/MIN' && narrow 80 '^ *PID +RSS▼ +GROWTH/MIN .*COMMAND' && narrow 80 '[1-9][0-9]* hidden \(a\)' &&
-        narrow 60 '^1 process  [0-9]+ hidden \(a\)' && narrow 60 '^ *[0-9]+ .* holder( |$)' &&
-        narrow 40 '^1 process  [0-9]+ hidden \(a\)' && narrow 40 '^ *[0-9]+ .* holder( |$)' || status=1
-    kill "$small"
-    return $status
-}
-check "top at 80, 60 and 40 columns shows the command and the number of hidden processes" in_screen stays_readable
 sees_it_end() {
     exec 7>&-
     eventually gone_from_screen

@@ -32,9 +32,7 @@ report_federation() { # SECONDS
 
 run_job() { # ROUNDS: the operator's kit submits it once both sites are connected
     local status=0 name=$PROJECT-operator
-    timeout --signal=KILL "$PATIENCE_SECONDS" docker run --rm --name "$name" --label "$RUN" --network "${PROJECT}_federation" \
-        -v "$ROOT/tests/docker/federation:/project:ro" -v "$KITS/operator@flarena.test:/kit" flarena-test:nvflare \
-        python3 /project/submit.py /kit /kit/model.npy "$1" site-1 site-2 || status=$?
+    submit "${PROJECT}_federation" "$KITS/operator@flarena.test" --name "$name" -- /kit/model.npy "$1" site-1 site-2 || status=$?
     # timeout kills the client of Docker's engine. The container and its processes still exist.
     if [ $status -eq 137 ]; then
         report_federation "$PATIENCE_SECONDS"
@@ -43,13 +41,9 @@ run_job() { # ROUNDS: the operator's kit submits it once both sites are connecte
     return $status
 }
 
-marker_seen() { # SITE PATTERN
-    grep -qE "$2" "$KITS/$1"/rss-*.jsonl 2>/dev/null
-}
-
 wait_for_marker() { # SITE PATTERN
     local deadline=$((SECONDS + PATIENCE_SECONDS))
-    until marker_seen "$1" "$2"; do
+    until grep -qsE "$2" "$KITS/$1"/rss-*.jsonl; do
         [ $SECONDS -lt $deadline ] || {
             echo "$1 wrote no marker like $2 in $PATIENCE_SECONDS s"
             report_federation $PATIENCE_SECONDS
@@ -84,9 +78,7 @@ next_job() {
 all_processes_marked() {
     local site
     for site in server1:SJ,SP site-1:CJ,CP,TR site-2:CJ,CP,TR; do
-        python3 programs/markers.py processes "$KITS/${site%:*}"/rss-*.jsonl | tee "$SCRATCH/processes"
-        [ "$(cut -d' ' -f1 "$SCRATCH/processes" | sort -u | xargs | tr ' ' ,)" = "${site#*:}" ]
-        [ "$(cut -d' ' -f2 "$SCRATCH/processes" | sort -u)" = jemalloc ]
+        processes_are "${site#*:}" "$KITS/${site%:*}"/rss-*.jsonl
     done
 }
 

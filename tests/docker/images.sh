@@ -40,6 +40,17 @@ inside() { # IMAGE-TAG [DOCKER-OPTION...] -- COMMAND...
         "${BEFORE[@]}" "$image" "${AFTER[@]}"
 }
 
+submit() { # NETWORK ADMIN-KIT [DOCKER-OPTION...] -- ARGUMENT...: runs federation/submit.py in the network of a federation
+    local BEFORE AFTER
+    split_at_dashes "${@:3}"
+    timeout --signal=KILL 300 docker run --rm --label "$RUN" --network "$1" -v "$ROOT/tests/docker/federation:/project:ro" \
+        -v "$2:/kit" "${BEFORE[@]}" flarena-test:nvflare python3 /project/submit.py /kit "${AFTER[@]}"
+}
+
+processes_are() { # NAMES FILE...: markers of these processes, and of no other, are in the files, each with jemalloc
+    python3 programs/markers.py processes "${@:2}" | tee /dev/stderr | grep -qx "$1 jemalloc"
+}
+
 JEMALLOC=(-e NVFLARE_ENABLE_JEMALLOC_PRELOAD=true)
 # Enough to mount over /proc and /sys. Some hosts refuse --privileged.
 MAY_MOUNT=(--cap-add SYS_ADMIN --security-opt seccomp=unconfined --security-opt apparmor=unconfined)

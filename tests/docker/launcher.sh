@@ -43,23 +43,20 @@ run_jobs_in() { # NAME IMAGE: the jobs of this server or site
 }
 
 start_parents() {
-    local name deadline=$((SECONDS + 60))
+    local name
     docker network create "$NETWORK" >/dev/null
     for name in server1 site-1; do
         # A container cannot be named twice.
         docker rm -f $name >/dev/null 2>&1
         "$KITS/$name/startup/start_docker.sh" >"$SCRATCH/$name.log" 2>&1 </dev/null &
     done
-    until [ "$(containers | wc -l)" -eq 2 ]; do
-        [ $SECONDS -lt $deadline ] || { tail -n 20 "$SCRATCH"/*.log; return 1; }
-        sleep 0.5
-    done
+    eventually parents_run || { tail -n 20 "$SCRATCH"/*.log; return 1; }
 }
+parents_run() { [ "$(containers | wc -l)" -eq 2 ]; }
 
 run_job() {
-    timeout --signal=KILL 300 docker run --rm --label "$RUN" --network "$NETWORK" -v "$PWD/federation:/project:ro" \
-        -v "$FEDERATION/federation/prod_00/operator@flarena.test:/kit" $WITHOUT \
-        python3 /project/submit.py /kit /var/tmp/nvflare/workspace/local/model.npy $ROUNDS site-1 >"$SCRATCH/job" 2>&1
+    submit "$NETWORK" "$FEDERATION/federation/prod_00/operator@flarena.test" -- \
+        /var/tmp/nvflare/workspace/local/model.npy $ROUNDS site-1 >"$SCRATCH/job" 2>&1
     cat "$SCRATCH/job"
     grep -qx 'ended FINISHED:COMPLETED' "$SCRATCH/job" || { tail -n 40 "$SCRATCH"/*.log; return 1; }
 }
@@ -71,9 +68,7 @@ all_processes_marked() {
     cp -r "$KITS/site-1" "$stored"
     for name in server1:SJ site-1:CJ,TR; do
         mapfile -t files < <(find "$stored/${name%:*}" -name 'rss-*.jsonl')
-        python3 programs/markers.py processes "${files[@]}" | tee "$SCRATCH/processes"
-        [ "$(cut -d' ' -f1 "$SCRATCH/processes" | sort -u | xargs | tr ' ' ,)" = "${name#*:}" ]
-        [ "$(cut -d' ' -f2 "$SCRATCH/processes" | sort -u)" = jemalloc ]
+        processes_are "${name#*:}" "${files[@]}"
     done
     [ "$(python3 programs/markers.py sends "${files[@]}")" = "0 1 2" ]
 }

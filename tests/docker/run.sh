@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# flarena in containers: Debian images with four versions of glibc, wrong libraries, memory limits, the examples in
-# docker/, and a federation that loses a client.
+# flarena in containers: Debian images with four versions of glibc, memory limits, the examples in docker/,
+# and a federation that loses a client.
 cd "$(dirname "$0")" || exit 1
 # shellcheck source=tests/lib.sh
 . ../lib.sh
@@ -20,8 +20,6 @@ chmod 755 "$SCRATCH" # other users read in it
 check "the release library and command build" build_release
 # shellcheck source=tests/docker/matrix.sh
 . ./matrix.sh
-# shellcheck source=tests/docker/bad-input.sh
-. ./bad-input.sh
 # shellcheck source=tests/docker/examples.sh
 . ./examples.sh
 # shellcheck source=tests/docker/limits.sh

@@ -13,7 +13,8 @@ import subprocess
 import sys
 import time
 
-import family
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "scripts", "bench"))
+import measure  # noqa: E402
 
 # Variation without growth: a governor, the last workers of a pool of 200, a connection, garbage between collections.
 TOLERANCE = {
@@ -51,7 +52,7 @@ def watch(command, folder, limit_s):
         while process.poll() is None:
             if time.monotonic() - started > limit_s:
                 return 124, samples, limit_s
-            for pid in family.descendants():
+            for pid in measure.descendants(os.getpid()):
                 seen = sample_of(pid)
                 if seen is not None:
                     seen.update(pid=pid, at_s=round(time.monotonic() - started, 1))
@@ -82,12 +83,12 @@ def judge(seen):
 
 def main(folder, limit_s, *command):
     # Processes that the command leaves behind are killed, also after SIGTERM.
-    family.adopt()
+    measure.adopt_orphans()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         status, samples, seconds = watch(command, folder, float(limit_s))
     finally:
-        family.kill(family.descendants())
+        measure.end_all()
     print(f"#   {seconds:.0f} s")
     long_lived = [
         seen

@@ -1,6 +1,5 @@
 // a panic in a call that reports makes the call fail, is reported in one line, and does not end the program
 #include "check.h"
-#include "flarena.h"
 
 // A build with the feature `defect` panics at these stages: at "defect" inside the call, at "defect elsewhere" as if
 // outside of a call that reports, at "defect with the lock" while the thread holds the recycler's lock.

@@ -46,17 +46,11 @@ static const struct call CALLS[] = {
     {"open", SYS_openat}, {"write", SYS_write}, {"write", SYS_writev}, {"socket", SYS_socket}, {"prctl", SYS_prctl},
     {"poll", SYS_ppoll}, {"eventfd", SYS_eventfd2}, {"mbind", SYS_mbind}, {"mlock", SYS_munlock}, {"futex", SYS_futex},
 };
-static const struct {
-    const char *name;
-    int number;
-} ERRORS[] = {{"ENOMEM", ENOMEM}, {"EPERM", EPERM}, {"ENOSYS", ENOSYS}, {"EIO", EIO}, {"EAGAIN", EAGAIN}, {"EINTR", EINTR},
-              {"ENOSPC", ENOSPC}, {"EMFILE", EMFILE}, {"EACCES", EACCES}, {"EINVAL", EINVAL}};
 
 static int numbers[MOST_CALLS];
 static size_t number_count;
 static int error = ENOMEM;
-static unsigned long from, to, one_in, most_mappings, slow;
-static unsigned long long chance = 1;
+static unsigned long from, to, one_in, most_mappings, slow, chance = 1;
 static int armed = 1;
 static const char *report;
 static unsigned long seen, failed;
@@ -189,41 +183,37 @@ static void choose_calls(char *names) {
 }
 
 static void choose_error(const char *name) {
-    for (size_t i = 0; i < sizeof ERRORS / sizeof *ERRORS; i++)
-        if (strcmp(ERRORS[i].name, name) == 0) {
-            error = ERRORS[i].number;
-            return;
-        }
-    fprintf(stderr, "fail: unknown error %s\n", name);
-    exit(125);
+    for (error = 1; strerrorname_np(error) == NULL || strcmp(strerrorname_np(error), name) != 0; error++)
+        if (error > 200)
+            fprintf(stderr, "fail: unknown error %s\n", name), exit(125);
 }
 
 static char **read_options(char **argv) {
+    const struct {
+        const char *name;
+        unsigned long *number;
+    } options[] = {{"--from", &from},     {"--to", &to},       {"--mappings", &most_mappings},
+                   {"--one-in", &one_in}, {"--seed", &chance}, {"--slow", &slow}};
     for (argv++; *argv != NULL && strcmp(*argv, "--") != 0; argv++) {
-        char *value = strchr(*argv, '=');
-        if (strcmp(*argv, "--armed") == 0)
+        char *name = *argv, *value = strchr(name, '=');
+        if (strcmp(name, "--armed") == 0) {
             armed = 0;
-        else if (value++ == NULL)
+            continue;
+        }
+        if (value == NULL)
             exit(125);
-        else if (strncmp(*argv, "--calls", 7) == 0)
+        *value++ = '\0';
+        if (strcmp(name, "--calls") == 0)
             choose_calls(value);
-        else if (strncmp(*argv, "--error", 7) == 0)
+        else if (strcmp(name, "--error") == 0)
             choose_error(value);
-        else if (strncmp(*argv, "--from", 6) == 0)
-            from = to = strtoul(value, NULL, 0);
-        else if (strncmp(*argv, "--to", 4) == 0)
-            to = strtoul(value, NULL, 0);
-        else if (strncmp(*argv, "--mappings", 10) == 0)
-            most_mappings = strtoul(value, NULL, 0);
-        else if (strncmp(*argv, "--one-in", 8) == 0)
-            one_in = strtoul(value, NULL, 0);
-        else if (strncmp(*argv, "--seed", 6) == 0)
-            chance = strtoull(value, NULL, 0);
-        else if (strncmp(*argv, "--slow", 6) == 0)
-            slow = strtoul(value, NULL, 0);
-        else if (strncmp(*argv, "--report", 8) == 0)
+        else if (strcmp(name, "--report") == 0)
             report = value;
+        for (size_t i = 0; i < sizeof options / sizeof *options; i++)
+            if (strcmp(name, options[i].name) == 0)
+                *options[i].number = strtoul(value, NULL, 0);
     }
+    to = to > from ? to : from;
     return *argv == NULL ? argv : argv + 1;
 }
 

@@ -7,22 +7,23 @@ export COMMAND_TIMEOUT=240
 
 build_programs() {
     gcc -std=gnu11 -D_GNU_SOURCE -O1 -g -Wall -Wextra -Werror "$ROOT/tests/faults/fail.c" -o "$SCRATCH/fail" || return 1
-    build_stress "$SCRATCH/stress" || return 1
-    compile "$ROOT/tests/faults/fork_while_mapping.c" "$SCRATCH/fork_while_mapping" &&
-        compile "$ROOT/tests/faults/write_markers.c" "$SCRATCH/write_markers" &&
-        compile "$ROOT/tests/faults/no_memory.c" "$SCRATCH/no_memory" &&
-        compile "$ROOT/tests/faults/unread_group.c" "$SCRATCH/unread_group" &&
-        compile "$ROOT/tests/faults/at_limit.c" "$SCRATCH/at_limit" &&
-        compile "$ROOT/tests/faults/limits.c" "$SCRATCH/limits"
+    build_stress "$SCRATCH/stress" && compile_each fork_while_mapping write_markers no_memory at_limit limits
+}
+
+compile_each() { # NAME...
+    local name
+    for name; do compile "$ROOT/tests/faults/$name.c" "$SCRATCH/$name" || return; done
 }
 
 # A library that panics at certain stages. The feature is off in releases.
-build_with_defect() {
-    # The copy saves compiling the dependencies again.
-    [ -d "$ROOT/target/defect" ] || { mkdir "$ROOT/target/defect" && cp -a "$ROOT/target/release" "$ROOT/target/defect/"; }
-    (cd "$ROOT" && cargo build --quiet --release -p flarena-shim --features defect --target-dir target/defect) &&
-        compile "$ROOT/tests/faults/defect.c" "$SCRATCH/defect" &&
-        compile "$ROOT/tests/faults/defect_in_governor.c" "$SCRATCH/defect_in_governor"
+build_with_defect() { # [NAME=VALUE...]: for cargo
+    (
+        cd "$ROOT" || return
+        # shellcheck source=scripts/first_dev_build.sh
+        . scripts/first_dev_build.sh
+        use_jemalloc_of_release
+        env "$@" cargo build --quiet --release -p flarena-shim --features defect --target-dir target/defect
+    ) && compile_each defect defect_in_governor
 }
 
 # The output stays in a variable: `finish` reports such a line in a file as an unexpected defect.
@@ -31,24 +32,29 @@ reports_defect() { # MODE STATUS ENDED PROGRAM [STAGE]: checks the exit status, 
     shift 3
     output=$(FLARENA_ALLOCATOR=$mode TEST_MODE=$mode NVFLARE_CLIENT_MEMORY_PROFILE=1 LD_PRELOAD=$ROOT/target/defect/release/libflarena.so \
         "$SCRATCH/$1" "${@:2}" 2>&1) || status=$?
-    if [ "$status" -eq "$expected" ] && [ "$(grep -c 'internal error' <<<"$output")" -eq 1 ] &&
-        grep -qE "^$OWN_DEFECT ended $ended" <<<"$output"; then
-        return 0
+    if ! [[ $status -eq $expected && $(grep -c 'internal error' <<<"$output") -eq 1 && $output =~ $OWN_DEFECT\ ended\ $ended ]]; then
+        printf 'status %s: %s\n' "$status" "$output"
+        return 1
     fi
-    printf 'status %s: %s\n' "$status" "$output"
-    return 1
+}
+
+check_defect() { # [NAME=VALUE...]: for cargo
+    local mode
+    check "the library with the feature defect compiles" build_with_defect "$@"
+    for mode in glibc jemalloc; do
+        check "$mode: $(sentence_of "$ROOT/tests/faults/defect.c")" reports_defect "$mode" 0 "a call" defect
+        check "$mode: $(sentence_of "$ROOT/tests/faults/defect_in_governor.c")" reports_defect "$mode" 0 "the governor's thread" defect_in_governor
+        check "$mode: a panic elsewhere ends the program, with one line that names file and line" reports_defect "$mode" 134 "the program" defect "defect elsewhere"
+        check "$mode: a panic under the recycler's lock ends the program" reports_defect "$mode" 134 "the program" defect "defect with the lock"
+    done
 }
 
 # The library is preloaded into the command only, not into fail.
 fail_in() { # MODE [NAME=VALUE...] FAIL-OPTION... -- COMMAND...
-    local mode=$1 settings=()
-    shift
-    while [[ $1 == [A-Z]*=* ]]; do
-        settings+=("$1")
-        shift
-    done
-    [ "$mode" = bare ] || settings+=(FLARENA_ALLOCATOR="$mode" FAIL_PRELOAD="$LIB")
-    without_preload TEST_MODE="$mode" "${settings[@]}" "$SCRATCH/fail" "$@"
+    local SETTINGS WORDS
+    split_settings "${@:2}"
+    [ "$1" = bare ] || SETTINGS+=(FLARENA_ALLOCATOR="$1" FAIL_PRELOAD="$LIB")
+    without_preload TEST_MODE="$1" "${SETTINGS[@]}" "$SCRATCH/fail" "${WORDS[@]}"
 }
 
 may_inject() { # 77 if the kernel or a sandbox does not support user notification
@@ -59,18 +65,17 @@ is_crash() { # STATUS: of a program that was ended by a signal or by the time li
     [ "$1" -ge 124 ] && [ "$1" -ne 126 ] && [ "$1" -ne 127 ]
 }
 
-show_output() { # the last lines of the program
+fail_with() { # TEXT: prints it and the last lines of the program, and fails
+    echo "$@"
     tail -n 5 "$SCRATCH/out"
+    return 1
 }
 
 random_failures() { # MODE CALL ERROR ONE-IN SEED [OPTION...]: of the stress program, from its first operation
     local mode=$1 status=0
     local fail=(--calls="$2" --error="$3" --one-in="$4" --seed="$5" --armed)
     fail_in "$mode" "${fail[@]}" -- "$SCRATCH/stress" --failures --seed="$5" --threads=3 "${@:6}" >"$SCRATCH/out" 2>&1 || status=$?
-    [ "$status" -eq 0 ] && return
-    echo "status $status with fail ${fail[*]}"
-    show_output
-    return 1
+    [ "$status" -eq 0 ] || fail_with "status $status with fail ${fail[*]}"
 }
 
 nth_failure() { # MODE CALL ERROR N: of the marker program, from its start. The loader may fail, but must not crash.
@@ -84,9 +89,8 @@ nth_failure() { # MODE CALL ERROR N: of the marker program, from its start. The 
         return
     fi
     if is_crash "$status" || grep -q 'check failed' "$SCRATCH/out"; then
-        echo "status $status with fail ${fail[*]}"
-        show_output
-        return 1
+        fail_with "status $status with fail ${fail[*]}"
+        return
     fi
     [ ! -e "$file" ] || python3 "$ROOT/tests/faults/check_markers.py" "$file" "$status"
 }
@@ -108,11 +112,7 @@ python_failure() { # MODE CALL ERROR N
     local status=0
     local fail=(--calls="$2" --error="$3" --from="$4" --armed --report="$SCRATCH/report")
     fail_in "$1" "${fail[@]}" -- "${PYTHON:=$(python)}" "$ROOT/tests/faults/program.py" >"$SCRATCH/out" 2>&1 || status=$?
-    if is_crash "$status" || grep -q AssertionError "$SCRATCH/out"; then
-        echo "status $status with fail ${fail[*]}"
-        show_output
-        return 1
-    fi
+    if is_crash "$status" || grep -q AssertionError "$SCRATCH/out"; then fail_with "status $status with fail ${fail[*]}"; fi
 }
 
 # CALL:ERROR: errors that a kernel, a sandbox or an exhausted system returns.
@@ -154,9 +154,8 @@ write_markers() { # MODE FILE COUNT [PREFIX...]: tries to write COUNT markers, a
     shift 3
     run_as "$mode" NVFLARE_CLIENT_MEMORY_PROFILE=1 FLARENA_MARKER_FILE="$file" "$@" "$SCRATCH/write_markers" "$count" >"$SCRATCH/out" 2>&1 || status=$?
     if is_crash "$status" || grep -q 'check failed' "$SCRATCH/out"; then
-        echo "status $status"
-        show_output
-        return 1
+        fail_with "status $status"
+        return
     fi
     echo "$status"
 }
@@ -166,16 +165,17 @@ write_markers() { # MODE FILE COUNT [PREFIX...]: tries to write COUNT markers, a
 # shellcheck disable=SC2016  # the inner shell expands it
 WITH_SYSCTL='[ "$(cat "/proc/sys/vm/$1")" = "$2" ] || { echo "$2" >"$3/$1" && mount --bind "$3/$1" "/proc/sys/vm/$1"; } || exit 77; shift 3; exec "$@"'
 
-may_mount() {
+with_sysctl() { # NAME VALUE OPTIONS-OF-STRESS RUNNER...: runs the stress program
     unshare -m sh -c "$WITH_SYSCTL" _ max_map_count 4096 "$SCRATCH" true 2>/dev/null || { echo "this user may not mount"; return 77; }
+    # shellcheck disable=SC2086  # a list of options
+    "${@:4}" unshare -m sh -c "$WITH_SYSCTL" _ "$1" "$2" "$SCRATCH" "$SCRATCH/stress" --failures --threads=3 $3 \
+        >"$SCRATCH/out" 2>&1 || fail_with "status $?"
 }
 
 few_mappings() { # MODE OPERATIONS: the program holds all but 60 of 4096 mappings, and further ones fail
-    may_mount || return
-    fail_in "$1" --calls=mmap,munmap,mremap,mprotect,madvise --mappings=4096 --armed --report="$SCRATCH/report" -- \
-        unshare -m sh -c "$WITH_SYSCTL" _ max_map_count 4096 "$SCRATCH" "$SCRATCH/stress" --failures --mappings=4030 --threads=3 --operations="$2" \
-        >"$SCRATCH/out" 2>&1 || { show_output; return 1; }
-    # shellcheck disable=SC2034 # all counted calls
+    local seen failed
+    with_sysctl max_map_count 4096 "--mappings=4030 --operations=$2" \
+        fail_in "$1" --calls=mmap,munmap,mremap,mprotect,madvise --mappings=4096 --armed --report="$SCRATCH/report" -- || return
     read -r seen failed <"$SCRATCH/report"
     echo "$failed of $seen calls failed"
     [ "$failed" -gt 0 ]
@@ -188,25 +188,20 @@ slow_mappings() { # MODE
 
 # vm.overcommit_memory=2 refuses private writable mappings that are not yet written. RLIMIT_DATA does that to one process.
 no_overcommit() { # MODE OPERATIONS
-    may_mount || return
-    # shellcheck disable=SC2016  # the inner shell expands it
-    run_as "$1" NVFLARE_CLIENT_MEMORY_PROFILE=0 sh -c 'ulimit -d 300000; exec "$@"' _ \
-        unshare -m sh -c "$WITH_SYSCTL" _ overcommit_memory 2 "$SCRATCH" "$SCRATCH/stress" --failures --threads=3 --operations="$2" \
-        >"$SCRATCH/out" 2>&1 || { show_output; return 1; }
+    with_sysctl overcommit_memory 2 "--operations=$2" run_as "$1" NVFLARE_CLIENT_MEMORY_PROFILE=0 prlimit --data=307200000
 }
 
 # With vm.overcommit_memory=2 the recycler unmaps a range before it maps it again, and loses it if that fails.
 lost_ranges() { # MODE OPERATIONS
-    may_mount || return
     local one_in
     for one_in in 3 20; do
-        fail_in "$1" --calls=mmap --one-in="$one_in" --seed="$RANDOM" --armed -- \
-            unshare -m sh -c "$WITH_SYSCTL" _ overcommit_memory 2 "$SCRATCH" "$SCRATCH/stress" --failures --threads=3 --operations="$2" \
-            >"$SCRATCH/out" 2>&1 || { show_output; return 1; }
+        with_sysctl overcommit_memory 2 "--operations=$2" \
+            fail_in "$1" --calls=mmap --one-in="$one_in" --seed="$RANDOM" --armed -- || return
     done
 }
 
 CALLS_UNDER_LIMIT=(small mid large small_calloc large_calloc small_realloc large_realloc memalign mmap mlock fork exec threads)
+AT_LIMIT=$ROOT/tests/faults/at_limit.c
 REFUSED=3
 KILLED=137
 
@@ -259,16 +254,14 @@ grants_as_bare() { # MODE LIMIT [NAME=VALUE...]: with half of the limit freed, n
     for call in "${GRANTED[@]}"; do
         status=0
         call_under_limit "$1" "$2" "$call" "${@:3}" || status=$?
-        [ "$status" -eq 0 ] && continue
-        echo "$call: exit status $status"
-        show_output
-        failed=1
+        [ "$status" -eq 0 ] || fail_with "$call: exit status $status" || failed=1
     done
     return "$failed"
 }
 
 no_memory() { # MODE
-    run_as "$1" NVFLARE_CLIENT_MEMORY_PROFILE=1 "$SCRATCH/no_memory" >"$SCRATCH/out" 2>&1 || { show_output; return 1; }
+    run_as "$1" NVFLARE_CLIENT_MEMORY_PROFILE=1 "$SCRATCH/no_memory" >"$SCRATCH/out" 2>&1 ||
+        fail_with "status $?" || return
     grep -q "r=99 no memory: " "$SCRATCH/out"
 }
 
@@ -278,39 +271,50 @@ in_group() { # BADNESS COMMAND...
     exec "${@:2}"
 }
 
-in_small_group() { # MODE [NAME=VALUE...] PROGRAM...: its exit status, and its stderr in $SCRATCH/out
+in_small_group() { # STATUS MODE [NAME=VALUE...] PROGRAM...: it must end with this status. Its stderr is in $SCRATCH/out.
     local status=0
     make_group 256 || return
-    (in_group 0 env LD_PRELOAD="$LIB" FLARENA_ALLOCATOR="$1" TEST_MODE="$1" "${@:2}") >"$SCRATCH/out" 2>&1 || status=$?
+    (in_group 0 env LD_PRELOAD="$LIB" FLARENA_ALLOCATOR="$2" TEST_MODE="$2" "${@:3}") >"$SCRATCH/out" 2>&1 || status=$?
     rmdir "$GROUP"
-    return "$status"
+    [ "$status" -eq "$1" ] || fail_with "status $status"
 }
 
 refused_at_limit() { # MODE
-    in_small_group "$1" FLARENA_AT_LIMIT=fail "$SCRATCH/at_limit" || { show_output; return 1; }
+    in_small_group 0 "$1" FLARENA_AT_LIMIT=fail TEST_LINE="$(line_of "$AT_LIMIT" 'cannot fit')" "$SCRATCH/at_limit"
 }
 
 refused_while_bare_is_killed() { # MODE MEGABYTES
+    in_small_group $KILLED "$1" FLARENA_AT_LIMIT=off FILL_MB="$2" "$SCRATCH/at_limit" || return
+    [ ! -s "$SCRATCH/out" ] || fail_with "a message" || return
+    in_small_group $REFUSED "$1" FLARENA_AT_LIMIT=fail FILL_MB="$2" "$SCRATCH/at_limit"
+}
+
+spares_others() { # MODE: room for a 16th of what another process holds
     local status=0
-    in_small_group "$1" FLARENA_AT_LIMIT=off "$SCRATCH/at_limit" "$2" || status=$?
-    [ "$status" -ne 77 ] || return 77
-    if [ "$status" -ne "$KILLED" ] || [ -s "$SCRATCH/out" ]; then
-        echo "status $status"
-        show_output
-        return 1
-    fi
-    status=0
-    in_small_group "$1" FLARENA_AT_LIMIT=fail "$SCRATCH/at_limit" "$2" || status=$?
-    [ "$status" -eq "$REFUSED" ] || { echo "status $status"; show_output; return 1; }
+    make_group 256 || return
+    coproc HOLDER { in_group 0 python3 -c 'held = bytearray(b"x") * (128 << 20); print(flush=True); input()'; }
+    read -r <&"${HOLDER[0]}"
+    (in_group 0 env LD_PRELOAD="$LIB" FLARENA_ALLOCATOR="$1" TEST_MODE="$1" FLARENA_AT_LIMIT=fail FILL_MB=2 "$SCRATCH/at_limit") \
+        >"$SCRATCH/out" 2>&1 || status=$?
+    kill "$HOLDER_PID" && { wait "$HOLDER_PID" || true; }
+    rmdir "$GROUP"
+    { [ "$status" -eq $REFUSED ] && grep -E '^flarena: 2\.0 MB asked, ([89]|1[01])\.[0-9] MB left .* [789]\.[0-9] MB of them spared for the rest of the group' "$SCRATCH/out"; } ||
+        fail_with "status $status"
+}
+
+unread_group() { # MODE
+    in_small_group 0 "$1" FLARENA_GOVERNOR=off MALLOC_CONF=dirty_decay_ms:-1 \
+        TEST_LINE="$(line_of "$AT_LIMIT" descriptor)" "$SCRATCH/at_limit"
 }
 
 last_words() { # MODE: a line, and a marker with the same sizes
-    local file=$SCRATCH/last.jsonl status=0
+    local file=$SCRATCH/last.jsonl
     rm -f "$file"
-    in_small_group "$1" NVFLARE_CLIENT_MEMORY_PROFILE=1 FLARENA_MARKER_FILE="$file" "$SCRATCH/at_limit" 24 || status=$?
-    [ "$status" -ne 77 ] || return 77
-    grep -E "^flarena: 24.0 MB asked, [0-9.]+ MB left .* FLARENA_AT_LIMIT=fail" "$SCRATCH/out" || { show_output; return 1; }
-    [ "$status" -eq "$KILLED" ] && python3 - "$file" <<'END'
+    in_small_group $KILLED "$1" NVFLARE_CLIENT_MEMORY_PROFILE=1 FLARENA_MARKER_FILE="$file" FILL_MB=24 \
+        "$SCRATCH/at_limit" || return
+    grep -E "^flarena: 24.0 MB asked, [0-9.]+ MB left .* FLARENA_AT_LIMIT=fail" "$SCRATCH/out" ||
+        fail_with "the line is missing" || return
+    python3 - "$file" <<'END'
 import json, sys
 markers = [json.loads(line) for line in open(sys.argv[1])]
 last = [marker for marker in markers if marker["stage"] != "periodic"][-1]
@@ -331,19 +335,8 @@ killed_neighbour() { # MODE SECONDS: the kernel kills processes of the same cont
     done
     wait "$pid" || status=$?
     rmdir "$GROUP"
-    echo "status $status, $kills neighbours killed"
-    show_output
-    [ "$status" -eq 0 ] && [ "$kills" -gt 0 ] && python3 "$ROOT/tests/faults/check_markers.py" "$file" 1
-}
-
-unread_group() { # MODE
-    local status=0
-    make_group 256 || return
-    (in_group 0 env LD_PRELOAD="$LIB" FLARENA_ALLOCATOR="$1" TEST_MODE="$1" FLARENA_GOVERNOR=off MALLOC_CONF=dirty_decay_ms:-1 \
-        "$SCRATCH/unread_group") >"$SCRATCH/out" 2>&1 || status=$?
-    rmdir "$GROUP"
-    show_output
-    return $status
+    [[ $status -eq 0 && $kills -gt 0 ]] || fail_with "status $status, $kills neighbours killed" || return
+    python3 "$ROOT/tests/faults/check_markers.py" "$file" 1
 }
 
 full_disk() { # MODE: a file system of 16 KiB
@@ -364,13 +357,12 @@ AS_OTHER_USER=()
 under_limit() { # MODE LIMIT VALUE: for prlimit. The program checks that the limit applies; only fsize may lose markers.
     local place=$SCRATCH/limited file=$SCRATCH/limited/markers.jsonl written
     command -v setpriv prlimit >/dev/null || { echo "needs setpriv and prlimit"; return 77; }
+    open_to_others
     mkdir -p "$place"
-    chmod 711 "$SCRATCH"
     chmod 777 "$place"
-    cp "$LIB" "$place/libflarena.so"
     rm -f "$file"
     # setpriv and prlimit write no markers, because they run as root and would create the file.
-    written=$(write_markers "$1" "$file" 50 LD_PRELOAD="$place/libflarena.so" UNDER_LIMIT="$2" NVFLARE_CLIENT_MEMORY_PROFILE=0 \
+    written=$(write_markers "$1" "$file" 50 LD_PRELOAD="$SCRATCH/libflarena.so" UNDER_LIMIT="$2" NVFLARE_CLIENT_MEMORY_PROFILE=0 \
         "${AS_OTHER_USER[@]}" prlimit "--$2=$3" env NVFLARE_CLIENT_MEMORY_PROFILE=1)
     echo "$written of 50 markers were reported as written"
     [ ! -e "$file" ] || python3 "$ROOT/tests/faults/check_markers.py" "$file" "$written"

@@ -98,11 +98,10 @@ static int threads(void) {
 }
 
 static int child_succeeds(int (*act)(void)) {
-    int status = -1;
     pid_t child = fork();
     if (child == 0)
         _exit(act() ? 0 : 1);
-    return child > 0 && waitpid(child, &status, 0) == child && status == 0;
+    return child > 0 && await_child(child) == 0;
 }
 
 static int forked(void) { return child_succeeds(map) && child_succeeds(small); }

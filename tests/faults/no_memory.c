@@ -1,7 +1,6 @@
 // when no memory is left, markers, statistics and trims work and the program continues
 // qemu's user mode does not enforce RLIMIT_AS, so the test would take all memory of the machine
 #include "check.h"
-#include "flarena.h"
 
 static void *blocks[1 << 20];
 
@@ -14,8 +13,8 @@ static size_t exhaust(void) {
     return count;
 }
 
-int main(int argc, char **argv) {
-    restart_with_limit(argc, argv, RLIMIT_AS, 400 * MB);
+int main(void) {
+    restart_with_limit(RLIMIT_AS, 400 * MB);
     size_t count = exhaust();
     CHECK(count < COUNT(blocks) && malloc(1000) == NULL, "%zu blocks, and memory is left", count);
     char answer[16 * KB];

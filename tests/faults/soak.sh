@@ -21,6 +21,7 @@ for pair in "${PAIRS[@]}"; do
             each_call_in_turn python_failure "$mode" "$call" "$error" $MOST_CALLS
     done
 done
+check_defect CARGO_PROFILE_RELEASE_LTO=true # as in a release
 printf '# %d runs in which one call failed\n' "$(awk '{ sum += $1 } END { print sum }' "$SCRATCH/failed-calls")"
 end=$((SECONDS + minutes * 60))
 for ((run = 1; SECONDS < end; run++)); do

@@ -4,18 +4,9 @@
 //
 // UNDER_LIMIT names the limit that the program runs under, as prlimit does. The program checks that it is in force.
 #include "check.h"
-#include "flarena.h"
 #include <stdbool.h>
 
 static void *do_nothing(void *unused) { return unused; }
-
-static int try_thread(void) {
-    pthread_t thread;
-    int error = pthread_create(&thread, NULL, do_nothing, NULL);
-    if (error == 0)
-        pthread_join(thread, NULL);
-    return error;
-}
 
 static int count_free_descriptors(void) {
     int taken[64], count = 0;
@@ -29,7 +20,10 @@ static int count_free_descriptors(void) {
 // A limit may not apply: that of threads does not apply to root.
 static void check_limit(const char *limit) {
     bool may_have_threads = strcmp(limit, "nproc") != 0;
-    int error = try_thread();
+    pthread_t thread;
+    int error = pthread_create(&thread, NULL, do_nothing, NULL);
+    if (error == 0)
+        pthread_join(thread, NULL);
     CHECK(error == (may_have_threads ? 0 : EAGAIN), "pthread_create: %s", strerror(error));
     if (!may_have_threads || strcmp(limit, "fsize") == 0) // under fsize the governor must run, else its absence under nproc would prove nothing
         CHECK(statistic("governor", "running") == may_have_threads, "the governor under a limit of %s", limit);

@@ -1,5 +1,5 @@
 // under a memory limit, pages that were dropped from pages of 64 KiB can be used again
-#include "folios.h"
+#include "check.h"
 
 // The suite runs this program in a cgroup with a limit of 230 MB, and sets FOLIOS_LIMIT there.
 int main(void) {

@@ -28,7 +28,7 @@ in_limited_group() { # MODE PROGRAM
 }
 
 check_folios() {
-    local mode source program run
+    local mode
     compile_all .
     if under_qemu; then
         skip "large blocks on pages of 64 KiB" "qemu's user mode ignores advice on huge pages"
@@ -48,26 +48,17 @@ check_folios() {
     echo madvise >$FOLIO_SWITCHES/hugepages-64kB/enabled
     echo never >$FOLIO_SWITCHES/hugepages-2048kB/enabled
     for mode in "${MODES[@]}"; do
-        for source in ./*.c; do
-            program=$SCRATCH/${source%.c}
-            case $source in
-                ./limited.c) run=(in_limited_group "$mode" "$program") ;;
-                # If slack is purged before the block is touched, the fault on the last 64 KiB brings it back.
-                # A long decay prevents that.
-                ./returned.c) run=(run_program "$mode" "$program" FLARENA_DECAY_MS=5000) ;;
-                *) run=(run_program "$mode" "$program") ;;
-            esac
-            check "$mode, 64 KiB: $(sentence_of "$source")" "${run[@]}"
-        done
+        check_tests_of blocks.c "$mode"
+        check "$mode: $(sentence_of limited.c)" in_limited_group "$mode" "$SCRATCH/limited"
     done
-    check "fails with FLARENA_HUGE=off: $(sentence_of requested.c)" fails_when_off "$SCRATCH/requested"
+    check "fails with FLARENA_HUGE=off: every large block requests pages of 64 KiB" fails_when_off
     restore_folios
     trap 'rm -rf "$SCRATCH"' EXIT
 }
 
-fails_when_off() { # PROGRAM
+fails_when_off() {
     local status=0
-    run_program glibc "$1" FLARENA_HUGE=off || status=$?
+    run_program glibc "$SCRATCH/blocks" TEST_LINE="$(line_of blocks.c 'every large block')" FLARENA_HUGE=off || status=$?
     [ "$status" -eq 1 ]
 }
 

@@ -1,7 +1,5 @@
-#!/usr/bin/env bash
+# shellcheck shell=bash
 # chromium renders the same page without a screen
-# shellcheck source=tests/foreign/common.sh
-. "$(dirname "$0")/common.sh"
 
 prepare() {
     # It downloads hundreds of megabytes: too much for the short selection.
@@ -44,4 +42,3 @@ render() { # PAGES
 
 short() { render 1; }
 whole() { render 10; }
-main "$@"

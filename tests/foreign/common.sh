@@ -1,5 +1,7 @@
-# shellcheck shell=bash
-# Shared by the scripts of this suite. Each defines the functions prepare, short and whole, and ends with `main "$@"`.
+#!/usr/bin/env bash
+# Runs a script of this suite, which defines the functions prepare, short and whole.
+#
+#   common.sh SCRIPT prepare|short|whole
 set -uo pipefail
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 VENV=$HERE/../../build/venv-foreign
@@ -40,21 +42,20 @@ print(dict(sorted(count.items())))
 END
 }
 
-main() { # prepare|short|whole
-    case ${1-} in prepare | short | whole) ;; *) cannot "usage: $0 prepare|short|whole" ;; esac
-    if [ "$1" = prepare ]; then
-        # scripts/prefetch.sh and the suite may prepare at the same time, and some scripts share the environment.
-        mkdir -p "${VENV%/*}"
-        exec 8>"$VENV.lock"
-        flock 8
+# shellcheck source=/dev/null
+. "$HERE/$1"
+if [ "$2" = prepare ]; then
+    # scripts/prefetch.sh and the suite may prepare at the same time, and some scripts share the environment.
+    mkdir -p "${VENV%/*}"
+    exec 8>"$VENV.lock"
+    flock 8
+else
+    cd "$WORK" || exit 1
+    # This shell was started like the programs below it: the library is loaded in both, or in neither.
+    if [ -n "${FOREIGN_BARE-}" ] || [ -z "${FOREIGN_LIB-}" ]; then
+        ! grep -q libflarena "/proc/$$/maps" || { echo "the library is loaded"; exit 1; }
     else
-        cd "$WORK" || exit 1
-        # This shell was started like the programs below it: the library is loaded in both, or in neither.
-        if [ -n "${FOREIGN_BARE-}" ] || [ -z "${FOREIGN_LIB-}" ]; then
-            ! grep -q libflarena "/proc/$$/maps" || { echo "the library is loaded"; exit 1; }
-        else
-            grep -q "$FOREIGN_LIB" "/proc/$$/maps" || { echo "the library is not loaded"; exit 1; }
-        fi
+        grep -q "$FOREIGN_LIB" "/proc/$$/maps" || { echo "the library is not loaded"; exit 1; }
     fi
-    "$1"
-}
+fi
+"$2"

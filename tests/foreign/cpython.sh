@@ -1,7 +1,5 @@
-#!/usr/bin/env bash
+# shellcheck shell=bash
 # CPython passes the same regression tests as without the library
-# shellcheck source=tests/foreign/common.sh
-. "$(dirname "$0")/common.sh"
 
 SHORT=(test_array test_memoryview test_mmap test_struct)
 WHOLE=(test_array test_asyncio test_bytes test_bz2 test_concurrent_futures test_ctypes test_deque test_descr test_dict
@@ -52,4 +50,3 @@ regrtest() { # TEST...
 
 short() { regrtest "${SHORT[@]}"; }
 whole() { regrtest "${WHOLE[@]}"; }
-main "$@"

@@ -1,7 +1,5 @@
-#!/usr/bin/env bash
+# shellcheck shell=bash
 # gcc compiles C and C++ to the same code
-# shellcheck source=tests/foreign/common.sh
-. "$(dirname "$0")/common.sh"
 
 prepare() {
     need gcc
@@ -47,4 +45,3 @@ work() { # FUNCTIONS PROGRAMS
 
 short() { work 60 1; }
 whole() { work 5000 30; }
-main "$@"

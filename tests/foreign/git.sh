@@ -1,7 +1,5 @@
-#!/usr/bin/env bash
+# shellcheck shell=bash
 # git commits, packs, clones and checks the same repository
-# shellcheck source=tests/foreign/common.sh
-. "$(dirname "$0")/common.sh"
 
 prepare() { need git; }
 
@@ -28,4 +26,3 @@ work() { # COMMITS
 
 short() { work 12; }
 whole() { work 1000; }
-main "$@"

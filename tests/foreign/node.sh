@@ -1,7 +1,5 @@
-#!/usr/bin/env bash
+# shellcheck shell=bash
 # node prints the same with buffers, compression, workers and children
-# shellcheck source=tests/foreign/common.sh
-. "$(dirname "$0")/common.sh"
 
 prepare() { need node nodejs; }
 
@@ -32,4 +30,3 @@ END
 
 short() { work 3; }
 whole() { work 300; }
-main "$@"

@@ -1,7 +1,5 @@
-#!/usr/bin/env bash
+# shellcheck shell=bash
 # numpy passes the same array tests as without the library
-# shellcheck source=tests/foreign/common.sh
-. "$(dirname "$0")/common.sh"
 
 prepare() {
     python_packages numpy pytest hypothesis meson ninja # some tests compile a module with the last two
@@ -28,4 +26,3 @@ whole() {
         tests "$file"
     done
 }
-main "$@"

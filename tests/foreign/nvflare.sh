@@ -1,7 +1,5 @@
-#!/usr/bin/env bash
+# shellcheck shell=bash
 # NVFlare passes the same unit tests as without the library
-# shellcheck source=tests/foreign/common.sh
-. "$(dirname "$0")/common.sh"
 VERSION=2.9.0
 SOURCES=$VENV/nvflare-$VERSION
 
@@ -23,4 +21,3 @@ tests() { # FOLDER
 
 short() { tests fuel/utils; }
 whole() { tests .; }
-main "$@"

@@ -1,7 +1,5 @@
-#!/usr/bin/env bash
+# shellcheck shell=bash
 # the balances of postgres agree after pgbench
-# shellcheck source=tests/foreign/common.sh
-. "$(dirname "$0")/common.sh"
 
 bin() {
     local directory
@@ -50,4 +48,3 @@ work() { # SCALE TRANSACTIONS
 
 short() { work 1 200; }
 whole() { work 20 20000; }
-main "$@"

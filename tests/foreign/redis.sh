@@ -1,7 +1,5 @@
-#!/usr/bin/env bash
+# shellcheck shell=bash
 # redis has the same data after its benchmark, a save in a forked child, and a restart
-# shellcheck source=tests/foreign/common.sh
-. "$(dirname "$0")/common.sh"
 
 prepare() {
     need redis-server
@@ -59,4 +57,3 @@ work() { # KEYS
 
 short() { work 5000; }
 whole() { work 1000000; }
-main "$@"

@@ -7,9 +7,9 @@
 #   tests/foreign/run.sh git redis          only these
 #   tests/foreign/run.sh --prepare          downloads and installs what they need
 #
-# Each program has a script, whose second line is the test's sentence. `SCRIPT prepare` installs the program; it exits
-# 77 with the reason where that is impossible. `SCRIPT short` and `SCRIPT whole` run it in an empty directory and print
-# its outcome: the part of the output that is the same in each run.
+# Each program has a script, whose second line is the test's sentence. Its function `prepare` installs the program; it
+# exits with 77 and the reason where that is impossible. `short` and `whole` run it in an empty directory and print its
+# outcome: the part of the output that is the same in each run. A line `without NAME` of `prepare` is reported as skipped.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 cd "$ROOT/tests/foreign" || exit 1
@@ -29,7 +29,7 @@ outcome() { # RUNNER... -- SCRIPT MODE: what the script prints, and its exit sta
     split_at_dashes "$@"
     rm -rf "$WORK"
     mkdir "$WORK"
-    "${BEFORE[@]}" WORK="$WORK" FOREIGN_LIB="$LIB" bash "${AFTER[@]}" 2>"$SCRATCH/stderr"
+    "${BEFORE[@]}" WORK="$WORK" FOREIGN_LIB="$LIB" bash common.sh "${AFTER[@]}" 2>"$SCRATCH/stderr"
     echo "exit status $?"
 }
 
@@ -69,12 +69,12 @@ broken_baseline() { # NAME SENTENCE
 }
 
 check_foreign() { # NAME
-    local script=$1.sh sentence why status
+    local script=$1.sh sentence why status name
     sentence=$(sed -n '2s/^# //p' "$script")
-    why=$(without_preload WORK="$WORK" bash "$script" prepare 2>&1)
+    why=$(without_preload WORK="$WORK" bash common.sh "$script" prepare 2>&1)
     status=$?
     case $status in
-        0) ;;
+        0) while read -r name; do skip "$sentence: $name" "it is missing"; done < <(sed -n 's/^without //p' <<<"$why") ;;
         77) skip "$sentence" "$(tail -n 1 <<<"$why")"; return ;;
         *) fail "$sentence: its preparation succeeds" "$why"; return ;;
     esac
@@ -95,7 +95,7 @@ all_names() {
 
 mapfile -t names < <(all_names)
 if [ "${1-}" = --prepare ]; then
-    for name in "${names[@]}"; do bash "$name.sh" prepare; done
+    for name in "${names[@]}"; do bash common.sh "$name.sh" prepare; done
     exit
 fi
 [ $# -gt 0 ] || set -- "${names[@]}"

@@ -1,7 +1,5 @@
-#!/usr/bin/env bash
+# shellcheck shell=bash
 # sqlite gives the same answers from memory and from a file
-# shellcheck source=tests/foreign/common.sh
-. "$(dirname "$0")/common.sh"
 
 prepare() { need sqlite3; }
 
@@ -31,4 +29,3 @@ END
 
 short() { work 40000; }
 whole() { work 3000000; }
-main "$@"

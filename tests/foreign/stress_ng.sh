@@ -1,7 +1,5 @@
-#!/usr/bin/env bash
+# shellcheck shell=bash
 # stress-ng verifies blocks, mappings, forks and threads with the same result
-# shellcheck source=tests/foreign/common.sh
-. "$(dirname "$0")/common.sh"
 
 prepare() { need stress-ng; }
 
@@ -36,4 +34,3 @@ stressors() { # FACTOR
 
 short() { stressors 1; }
 whole() { stressors 500; }
-main "$@"

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# Fork: the child has its parent's blocks and none of its cache or governor, and neither process hangs on a lock. Two
-# more programs that fork are in the suites whose setup they need: folios/forked.c and governor/off/child.c.
+# Fork: the child has its parent's blocks and none of its cache or governor, and neither process hangs on a lock.
 # shellcheck source=tests/check.sh
 . "$(dirname "$0")/../check.sh"
 cd "$ROOT/tests/fork" || exit 1
@@ -9,8 +8,6 @@ library=$SCRATCH/libhandlers.so
 gcc "${C_FLAGS[@]}" -shared -fPIC library/handlers.c -o "$library" || fail "the library with fork handlers compiles"
 # -rdynamic: loader_lock.c stands between the library and libc.
 check_programs . -rdynamic -Wl,--as-needed "$library" -Wl,-rpath,"$SCRATCH"
-check_source gathered.c "fails with FLARENA_RECYCLE=off: $(sentence_of gathered.c)" \
-    fails_without_recycler "$SCRATCH/gathered"
 [ "${MODES[0]}" = bare ] ||
-    check_with_other_recycler ./while_allocating.c ./signals_that_fork.c ./long_lines.c ./library_handlers.c
+    check_with_other_recycler ./threads.c ./signals.c ./library_handlers.c
 finish

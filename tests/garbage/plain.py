@@ -78,15 +78,6 @@ def idle_and_off():
     print("collected" if becomes_true(lambda: live_mb() < 20, 4) else "not collected")
 
 
-def live():
-    """An idle program without garbage is collected once."""
-    before = gc.get_stats()[-1]["collections"]
-    hold = [b"x" * (20 * MB) for _ in range(10)]
-    becomes_true(lambda: gc.get_stats()[-1]["collections"] > before)
-    becomes_true(lambda: False, 3)  # a rest is collected after 5 s
-    print(gc.get_stats()[-1]["collections"] - before, len(hold))
-
-
 def busy():
     """A busy program far from any limit is collected by its young objects.
 

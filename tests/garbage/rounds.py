@@ -145,24 +145,6 @@ def before_wait():
     report(growth // MB, live() // MB)
 
 
-def vain_start():
-    """The first collection is dear and finds nothing. Those of the next rounds pay for themselves."""
-    objects, kept = [[] for _ in range(300_000)], [Node() for _ in range(3)]
-    gc.collect(1)
-    before = collections()
-    while collections() == before:  # the young objects come first
-        mark()
-        time.sleep(0.2)
-    highest = 0
-    for number in range(10):
-        drop()
-        drop()
-        time.sleep(0.4)
-        highest = max(highest, live() - len(kept) * BLOCK)
-        mark(number)
-    report("flat" if objects and highest <= 12 * BLOCK else f"{highest // MB} MB of garbage")
-
-
 def busy_threads():
     answers = []
 
@@ -179,20 +161,6 @@ def busy_threads():
     for thread in threads:
         thread.join()
     report("flat" if min(answers) <= 20 * 32 and len(answers) == 4 else answers)
-
-
-def no_cycles():
-    """A working set that is replaced each round, and a cache that grows and is cleared."""
-    before, cache, model = collections(), [], None
-    for number in range(60):
-        model = [bytearray(BLOCK) for _ in range(2)]
-        cache.append(bytearray(BLOCK))
-        if len(cache) == 6:
-            cache.clear()
-        earn_time()
-        mark(number)
-    count = collections() - before
-    report("rarely" if model and count <= 4 else f"{count} collections")
 
 
 def disabled():
@@ -233,37 +201,6 @@ def callbacks_cleared_within():
     gc.collect()
     Node.on_end = None
     report(shape(highest_of(30, mark)))
-
-
-def all_count():
-    """Of two collections between two safe points the first released memory: that resets the back-off."""
-    mark()
-    keep = []
-    for _ in range(6):
-        keep.append(bytes(8 * BLOCK))  # never touched, so it costs no memory
-        earn_time()
-        mark()  # a collection that releases nothing: the next one waits for twice the growth
-    nodes = [Node() for _ in range(10)]
-    del nodes
-    gc.collect()
-    gc.collect()
-    before = collections()
-    drop()
-    earn_time()
-    mark()
-    report(collections() - before)
-
-
-def others_count():
-    """A program that collects by itself gets no further collections."""
-    mark()
-    before = collections()
-    for number in range(20):
-        Node()
-        gc.collect()
-        earn_time()
-        mark(number)
-    report(collections() - before)
 
 
 class Handler:

@@ -23,19 +23,6 @@ static void *start_in_thread(void *unused) {
     return unused;
 }
 
-static unsigned long long signals_of(pid_t thread, const char *field) {
-    char path[64], line[256];
-    unsigned long long set = 0;
-    snprintf(path, sizeof path, "/proc/self/task/%d/status", thread);
-    FILE *status = fopen(path, "re");
-    CHECK(status != NULL, "%s: %d", path, errno);
-    while (fgets(line, sizeof line, status) != NULL)
-        if (strncmp(line, field, strlen(field)) == 0)
-            set = strtoull(line + strlen(field) + 1, NULL, 16);
-    fclose(status);
-    return set;
-}
-
 int main(void) {
     pthread_t starter;
     start_threads(&starter, 1, start_in_thread);
@@ -51,7 +38,11 @@ int main(void) {
     int nice = getpriority(PRIO_PROCESS, (id_t)governor);
     CHECK(nice == getpriority(PRIO_PROCESS, 0) || geteuid() != 0, "nice %d", nice);
     // All signals but SIGKILL and SIGSTOP, which cannot be blocked, and the two of libc.
-    unsigned long long unblocked = ~signals_of(governor, "SigBlk:") & ~(1ULL << 8 | 1ULL << 18 | 3ULL << 31);
+    char path[64];
+    snprintf(path, sizeof path, "task/%d/status", governor);
+    const char *blocked = proc_text(path, "SigBlk");
+    CHECK(blocked != NULL, "%s", path);
+    unsigned long long unblocked = ~strtoull(blocked, NULL, 16) & ~(1ULL << 8 | 1ULL << 18 | 3ULL << 31);
     CHECK(unblocked == 0, "signals %#llx are not blocked", unblocked);
     if (!may_use_real_time || CPU_COUNT(&mine) == 1)
         SKIP("this process may not use real-time scheduling, or has one CPU only");

@@ -28,12 +28,13 @@ copies() { # MODE
     launched "$1" -- python3 "$HERE/copies.py" 15
 }
 job() { # MODE: the models of each round
-    local folder=$SCRATCH/job-$1
+    local folder=$SCRATCH/job-$1 job
     mkdir "$folder"
+    job=(python3 "$ROOT/scripts/quickstart/job.py" "$folder" 3 "$folder" "$HERE/nvflare_trainer.py")
     if [ "$1" = bare ]; then
-        without_preload python3 "$HERE/nvflare_job.py" 3 "$folder"
+        without_preload "${job[@]}"
     else
-        launched "$1" --marker-file "$folder/markers" -- python3 "$HERE/nvflare_job.py" 3 "$folder"
+        launched "$1" --marker-file "$folder/markers" -- "${job[@]}"
     fi >"$folder/log" 2>&1 || { tail -n 30 "$folder/log"; return 1; }
     sort "$folder"/site-*.txt
 }

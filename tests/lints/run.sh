@@ -17,7 +17,7 @@ shell_files() {
 }
 
 shellcheck_all() {
-    shell_files | xargs -0 shellcheck -x -P SCRIPTDIR
+    shell_files | xargs -0 -n 10 -P "$(nproc)" shellcheck -x -P SCRIPTDIR
 }
 
 need shellcheck || fail "shellcheck is installed" "install the package shellcheck"

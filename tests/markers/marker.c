@@ -1,19 +1,12 @@
-// Writes markers with flarena_mark. It finds the function by dlsym, so that it also starts without the library.
+// Writes markers with flarena_mark.
 //
 //   marker many THREADS COUNT   COUNT markers from each thread; failures are ignored
 //   marker one STAGE SITE ROUND one marker
 //   marker odd                  unusual stages, sites and rounds
 //   marker fork                 one marker, then one in each of two children
-#include <dlfcn.h>
-#include <errno.h>
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
+#define SKIP_OWNER_CHECK
+#include "../check.h"
 
-static int (*mark)(const char *stage, const char *site, long round);
 static int count;
 
 static void exit_if_failed(int result) {
@@ -25,18 +18,15 @@ static void exit_if_failed(int result) {
 
 static void *many(void *unused) {
     for (int i = 0; i < count; i++)
-        mark("send", "site-1", i); // continues if the file cannot be written
+        flarena_mark("send", "site-1", i); // continues if the file cannot be written
     return unused;
 }
 
 // Each marker is either written or refused with an errno.
 static void mark_odd(const char *stage, const char *site, long round) {
     errno = 0;
-    int result = mark(stage, site, round);
-    if (result != 0 && (result != -1 || errno == 0)) {
-        printf("flarena_mark: %d, errno %d\n", result, errno);
-        exit(1);
-    }
+    int result = flarena_mark(stage, site, round);
+    CHECK(result == 0 || (result == -1 && errno != 0), "%d, errno %d", result, errno);
 }
 
 static void odd(void) {
@@ -60,28 +50,22 @@ static void odd(void) {
 }
 
 int main(int argc, char **argv) {
-    *(void **)&mark = dlsym(RTLD_DEFAULT, "flarena_mark");
-    if (mark == NULL || argc < 2) {
-        printf("flarena_mark is missing, or there are no arguments\n");
-        return 1;
-    }
+    CHECK(argc > 1);
     if (strcmp(argv[1], "many") == 0 && argc == 4) {
         pthread_t threads[256];
-        int thread_count = atoi(argv[2]);
+        size_t thread_count = strtoul(argv[2], NULL, 10);
         count = atoi(argv[3]);
-        for (int i = 0; i < thread_count; i++)
-            pthread_create(&threads[i], NULL, many, NULL);
-        for (int i = 0; i < thread_count; i++)
-            pthread_join(threads[i], NULL);
+        start_threads(threads, thread_count, many);
+        join_threads(threads, thread_count);
     } else if (strcmp(argv[1], "one") == 0 && argc == 5) {
-        exit_if_failed(mark(argv[2], argv[3], atol(argv[4])));
+        exit_if_failed(flarena_mark(argv[2], argv[3], atol(argv[4])));
     } else if (strcmp(argv[1], "odd") == 0) {
         odd();
     } else if (strcmp(argv[1], "fork") == 0) {
-        exit_if_failed(mark("parent", "site-1", 0));
+        exit_if_failed(flarena_mark("parent", "site-1", 0));
         for (int i = 0; i < 2; i++)
             if (fork() == 0) {
-                exit_if_failed(mark("child", "site-1", i));
+                exit_if_failed(flarena_mark("child", "site-1", i));
                 exit(0);
             }
         while (wait(NULL) > 0) {

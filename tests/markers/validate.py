@@ -14,7 +14,7 @@ KEYS = """
 v t mono pid ppid start boot proc program name role site round stage job alloc rss_bytes anon_bytes file_bytes
 shmem_bytes pss_bytes swap_bytes hwm_bytes peak_bytes live_bytes retained_bytes recycled_bytes
 pymalloc_bytes arrow_bytes pinned_bytes gpu_allocated_bytes gpu_reserved_bytes
-cgroup_bytes cgroup_reclaimable_bytes cgroup_limit_bytes cgroup_oom_kills memory_limit_bytes
+cgroup_bytes cgroup_reclaimable_bytes cgroup_limit_bytes cgroup cgroup_oom_kills memory_limit_bytes
 gc_released_bytes gc_ms gc_live_after_bytes cpu_ms host host_memory_bytes version settings seq
 """.split()
 TEXT = re.compile(r"\[RSS\] (SP|SJ|CP|CJ|TR|SIM|-) s=(\S+) r=(-?\d+|-) (.*): (\d+\.\d) MB")
@@ -34,7 +34,8 @@ def read_json(lines):
         check(record["v"] == 1, record)
         check(abs(record["t"] - time.time()) < 600, "time:", record["t"])
         check(abs(record["mono"] - time.clock_gettime(time.CLOCK_BOOTTIME)) < 600, "time:", record["mono"])
-        check(record["boot"] is None or re.fullmatch("[0-9a-f]{8}", record["boot"]), record)
+        for key in ("boot", "cgroup"):
+            check(record[key] is None or re.fullmatch("[0-9a-f]{8}", record[key]), record)
         check(record["job"] is None or re.fullmatch("[0-9a-fA-F]{8}", record["job"]), record)
         check(len(record["stage"].encode()) <= 128 + 3, "stage too long:", record["stage"])
         check(record["proc"] in ("SP", "SJ", "CP", "CJ", "TR", "TR worker", "SIM", "-"), record)

@@ -53,7 +53,15 @@ models_are_equal() { # NAME OTHER LINES: the hashes that two jobs have printed
         [ "$(wc -l <"$SCRATCH/$name/models")" -eq "$3" ]
         grep -axF "FLARENA_GC ${name##*-}" "$SCRATCH/$name/log"
     done
-    cmp "$SCRATCH/$1/models" "$SCRATCH/$2/models"
+    diff "$SCRATCH/$1/models" "$SCRATCH/$2/models"
+}
+
+# Before 2.9 two results that are processed at once may both be in one context, after the hooks have seen it. Then the server
+# holds one of them for a round.
+holds_two_models() { # NAME: the global model and the copy that it sends, in most rounds
+    [ "$(cat "$SCRATCH/$1/status")" -eq 0 ] || { explain_failure "$1"; return 1; }
+    grep -a '^HOLDS' "$SCRATCH/$1/log"
+    [ "$(grep -acE '^HOLDS [0-9] (1\.9|2\.0)' "$SCRATCH/$1/log")" -ge 2 ]
 }
 
 hang_is_reported() {
@@ -67,24 +75,6 @@ hang_is_reported() {
     [ "$(command -v gdb "$ROOT/build/venv-py-spy/bin/py-spy" | wc -l)" -eq 2 ] || { echo "py-spy or gdb cannot be installed" && exit 77; }
     show_hang $name | grep 'sleeps_for_ever (.*hangs.py:'
     show_hang $name | grep -E '^ *#[0-9]+ .*nanosleep'
-    show_hang_summary $name | grep '^  [0-9]*: hangs.py .*: sleeps_for_ever (hangs.py:'
-}
-library_is_named() {
-    summarize_hang /dev/stdin <<'REPORT'
-== stacks of process 7: /usr/bin/python3 -u /tmp/train.py
-Thread 2 (Thread 0x7f00 (LWP 8) "flarena"):
-#0  __GI_ppoll (...) at poll.c:42
-#1  flarena_shim::governor::sleep (...) at mod.rs:9
-Thread 1 (Thread 0x7f01 (LWP 7) "python3"):
-#0  syscall () at syscall.S:38
-#1  flarena_sys::sync::lock (...) at futex.rs:5
-#2  malloc (...) at exports.rs:7
-
-== the last errors in site-1/error_log.txt
-ERROR - no trainer
-
-== the end of site-1/error_log.txt
-REPORT
 }
 never_ends() { in_mode glibc HOME="$1" python3 "$JOB/hangs.py" >"$1/log" 2>&1; } # FOLDER
 
@@ -107,7 +97,7 @@ slow_start() { echo 'RuntimeError: Client cell could not be created. Failed to l
 
 asks() { in_mode "$2" "$(python_of "$1")" "$JOB/asks_memory_utils.py" "$2"; }
 purges() {
-    in_mode jemalloc MALLOC_CONF=dirty_decay_ms:-1,muzzy_decay_ms:-1 PYTHONPATH="$HOOKS" "$(python_of "$1")" "$JOB/cleans_up.py"
+    in_mode jemalloc MALLOC_CONF=dirty_decay_ms:-1,muzzy_decay_ms:-1 PYTHONPATH="$HOOKS" "$(python_of "$1")" "$JOB/asks_memory_utils.py" hooked
 }
 frees_sent() { in_mode glibc PYTHONPATH="$HOOKS" "$(python_of "$1")" "$JOB/frees_sent_messages.py"; }
 
@@ -147,6 +137,23 @@ in_logs_once() { # NAME: and the report counts the lines of logs and marker file
     "$ROOT/target/release/flarena" report "$folder/markers.jsonl" "$folder/workspace"
     return 1
 }
+# NVFlare archives the server's folder of a job when the job ends. The copies of the sites' logs are in it, or in the
+# server's temporary folder if the streams ended later.
+server_knows_the_sites() { # NAME: the report says the same of the trainers from these copies as from the marker file
+    local folder=$SCRATCH/$1 job
+    job=$(basename "$folder"/poc/jobs-storage/*)
+    python3 -m zipfile -e "$folder/poc/jobs-storage/$job/workspace" "$folder/server"
+    [ ! -e "${TMPDIR:-/tmp}/$job" ] || { cp -r "${TMPDIR:-/tmp}/$job/." "$folder/server" && rm -r "${TMPDIR:-/tmp}/$job"; }
+    verdicts "$folder/markers.jsonl" >"$folder/verdicts"
+    verdicts "$folder"/server/site-*/log.txt | diff "$folder/verdicts" -
+    [ "$(grep -c 'site-2 TR: live growth' "$folder/verdicts")" -eq 1 ]
+    grep 'site-1 TR: no growth' "$folder/verdicts"
+}
+verdicts() { # FILE...: of the trainers; all that are no growth are one
+    "$ROOT/target/release/flarena" report --all "$@" |
+        sed -nE 's/^(live growth|retention|growth|swap|file-backed) +(site-[12]) +TR .*/\2 TR: \1/p
+            s/^[a-z ]+[a-z] +(site-[12]) +TR .*/\1 TR: no growth/p' | sort -u
+}
 processes_in_report() { # FILE...
     "$ROOT/target/release/flarena" report "$@" 2>/dev/null | grep -oE '^[0-9]+ processes'
 }
@@ -165,25 +172,40 @@ for version in "${VERSIONS[@]}" "${PRE_RELEASES[@]}"; do
     "$ROOT/scripts/venv.sh" "$version" >/dev/null || { fail "nvflare $version can be installed"; finish; exit; }
 done
 
+# Each two of version, mode and trainers meet in one of the jobs. The scheduled form has all combinations.
+trainers_of() { # VERSION MODE
+    case ${NVFLARE_VERSIONS:+all}$1/$2 in
+        all*) echo external in-process ;;
+        "${VERSIONS[0]}/glibc" | "${VERSIONS[1]}/jemalloc") echo external ;;
+        *) echo in-process ;;
+    esac
+}
+
+LEAK_ROUNDS=8 # enough for a verdict
 torch=()
 if takes_debians_torch; then torch=(torch); fi
 for version in "${VERSIONS[@]}"; do
     for mode in glibc jemalloc; do
-        for trainers in external in-process; do
-            start "$version-$mode-$trainers" simulate "$version" $mode $trainers
+        for trainers in $(trainers_of "$version" $mode); do
+            start "$version-$mode-$trainers" simulate "$version" $mode "$trainers"
         done
     done
     start "$version-workflows" simulate_workflows "$version"
-    for kind in known custom swarm "${torch[@]}"; do
+    for kind in known swarm "${torch[@]}"; do
         start "$version-$kind-auto" simulate_models "$version" "$kind" auto
         start "$version-$kind-off" simulate_models "$version" "$kind" off
     done
 done
 for version in "${PRE_RELEASES[@]}"; do start "$version-jemalloc-external" simulate "$version" jemalloc external; done
+for version in "${VERSIONS[@]}" "${PRE_RELEASES[@]}"; do
+    start "$version-custom-auto" simulate_models "$version" custom auto
+    start "$version-custom-off" simulate_models "$version" custom off
+    start "$version-large-auto" simulate_models "$version" large auto
+done
 # sub_start.sh and `nvflare poc start` start a POC system with both modes, in two versions.
 glibc=poc_by_kits jemalloc=poc_by_command
 for version in "${VERSIONS[@]}"; do
-    start "$version-poc-glibc" $glibc "$version" glibc
+    LEAK=20 ROUNDS=$LEAK_ROUNDS start "$version-poc-glibc" $glibc "$version" glibc
     start "$version-poc-jemalloc" $jemalloc "$version" jemalloc built # kits only
     glibc=poc_by_command jemalloc=poc_by_kits
 done
@@ -192,10 +214,6 @@ start "${VERSIONS[0]}-slurm-jemalloc" poc_by_kits "${VERSIONS[0]}" jemalloc none
 start "${VERSIONS[0]}-apptainer-jemalloc" poc_by_kits "${VERSIONS[0]}" jemalloc apptainer
 
 check "a job that never ends is killed at its limit, and its stacks and logs are reported" hang_is_reported
-check_output "the summary of a hang has the frames of each process, the threads in the library, and the last errors" \
-    "  in the library: 7: train.py, 1: syscall < ... < flarena_sys::sync::lock
-  7: train.py: syscall () at syscall.S:38 < flarena_sys::sync::lock (...) at futex.rs:5 < malloc (...) at exports.rs:7
-  site-1/error_log.txt: ERROR - no trainer" library_is_named
 check "a simulator job whose sites got the same name runs a second time" race_is_recognised name_race
 check "a simulator job whose site lost its port runs a second time" race_is_recognised port_race
 check "a simulator job whose sites got the same port runs a second time" race_is_recognised same_port
@@ -214,22 +232,29 @@ for version in "${VERSIONS[@]}" "${PRE_RELEASES[@]}"; do
 done
 check "a leak in a round of histogram-based XGBoost is found by its rounds" xgboost_leak_is_found
 wait
+for version in "${VERSIONS[@]}" "${PRE_RELEASES[@]}"; do
+    check "nvflare $version: a controller of the program reads the last result and the global model at its end" \
+        models_are_equal "$version-custom-auto" "$version-custom-off" 6
+    check "nvflare $version: a server whose clients train holds two models" holds_two_models "$version-large-auto"
+done
 for version in "${PRE_RELEASES[@]}"; do
     check "nvflare $version, jemalloc: a simulator job with external trainers marks each stage of each round once" \
         completed "$version-jemalloc-external" jemalloc external
 done
 for version in "${VERSIONS[@]}"; do
     for mode in glibc jemalloc; do
-        for trainers in external in-process; do
+        for trainers in $(trainers_of "$version" $mode); do
             name=$version-$mode-$trainers
             check "nvflare $version, $mode: a simulator job with $trainers trainers marks each stage of each round once" \
-                completed "$name" $mode $trainers
+                completed "$name" $mode "$trainers"
             check "nvflare $version, $mode: the markers of the job's processes are in log.txt once and on the terminal once, $trainers trainers" \
                 in_logs_once "$name"
             check "nvflare $version, $mode: markers and messages of that job contain no token, $trainers trainers" keeps_secrets "$name"
         done
         name=$version-poc-$mode
-        check "nvflare $version, $mode: a POC system starts, runs a job with all markers, and stops" completed "$name" $mode external
+        if [ $mode = glibc ]; then rounds=$LEAK_ROUNDS; else rounds=$ROUNDS; fi
+        ROUNDS=$rounds check "nvflare $version, $mode: a POC system starts, runs a job with all markers, and stops" \
+            completed "$name" $mode external
         check "nvflare $version, $mode: processes of the POC job have tokens in argv or environ" had_secrets "$name"
         check "nvflare $version, $mode: no such token appears in a marker or a message" keeps_secrets "$name"
     done
@@ -237,13 +262,13 @@ for version in "${VERSIONS[@]}"; do
         workflows_are_marked "$version-workflows"
     check "nvflare $version: each global model of four workflows is the same whether or not the hooks drop values" \
         models_are_equal "$version-known-auto" "$version-known-off" 15
-    check "nvflare $version: a controller of the program reads the last result and the global model at its end" \
-        models_are_equal "$version-custom-auto" "$version-custom-off" 6
     check "nvflare $version: each model of Swarm is the same whether or not the hooks drop values" \
         models_are_equal "$version-swarm-auto" "$version-swarm-off" 8
     check "nvflare $version: so is each of FedAvg with PyTorch's tensors and of FedOpt" \
         models_are_equal "$version-torch-auto" "$version-torch-off" 9
 done
+check "nvflare ${VERSIONS[0]}: the report says the same of each trainer from the server's logs as from the markers" \
+    server_knows_the_sites "${VERSIONS[0]}-poc-glibc"
 check "nvflare ${VERSIONS[0]}: kits that FlarenaBuilder has built start alone, and run a job with all markers" \
     completed "${VERSIONS[0]}-built-jemalloc" jemalloc external
 check "nvflare ${VERSIONS[0]}: a job of NVFlare's Slurm launcher runs with all markers" \

@@ -7,6 +7,7 @@ ROUNDS=2
 # A site of NVFlare gives up when its start takes more than 15 s, so fewer jobs start at once than would fit.
 AT_ONCE=3
 JOB_SECONDS=${NVFLARE_JOB_SECONDS:-600}
+LEAK= # megabytes that the trainer of site-2 keeps in each round of a POC system's job
 CANARY=canary-5eCr3t-token
 export PYTHONDONTWRITEBYTECODE=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 
@@ -97,7 +98,7 @@ prepare_poc() { # FOLDER VERSION [built|none|apptainer|parent|bare]: two sites, 
     sed "s/8002/${ports% *}/; s/8003/${ports#* }/; s/server1/localhost/" "$template" >"$project"
     [ "${3:-}" != built ] || sed -i "s|^  - path: .*[.]CertBuilder|  - $builder\n&|" "$project"
     PYTHONPATH=$ROOT/src/python nvflare "$1" "$2" poc prepare -i "$project"
-    "$(python_of "$2")" "$JOB/job.py" export external $ROUNDS "$1/jobs"
+    "$(python_of "$2")" "$JOB/job.py" export external $ROUNDS "$1/jobs" ${LEAK:+"$LEAK"}
     case ${3:-} in '' | built) ;; *) prepare_slurm "$@" ;; esac
 }
 
@@ -183,7 +184,7 @@ completed() { # NAME MODE TRAINERS: the job succeeded, and its markers are compl
 }
 explain_failure() { # NAME
     keep_logs "nvflare-$1" "$SCRATCH/$1"
-    [ "$(cat "$SCRATCH/$1/status")" -ne "$STATUS_AT_LIMIT" ] || show_hang_summary "nvflare-$1"
+    [ "$(cat "$SCRATCH/$1/status")" -ne "$STATUS_AT_LIMIT" ] || show_hang "nvflare-$1"
     tail -n 15 "$SCRATCH/$1/log"
 }
 keeps_secrets() { # NAME: markers and messages contain neither the canary nor a token of NVFlare's processes

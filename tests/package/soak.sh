@@ -79,6 +79,14 @@ python3 -m venv /root/from-git
 /root/from-git/bin/flarena run -- /root/from-git/bin/python -c 'import flarena; assert flarena.loaded()'
 END
 }
+from_sdist() {
+    in_bare_root <<'END'
+set -e
+python3 -m venv /root/from-sdist
+/root/from-sdist/bin/pip install build/dist/flarena-*.tar.gz
+/root/from-sdist/bin/flarena run -- /root/from-sdist/bin/python -c 'import flarena; assert flarena.loaded()'
+END
+}
 installed() { # PATH of a file in the root
     [ -s "$bare/root$1" ]
 }
@@ -87,6 +95,15 @@ has_all_files() {
     ls -- *.whl *.deb *.tar.gz *.cdx.json
     sha256sum --check SHA256SUMS
     [ "$(wc -l <SHA256SUMS)" -eq "$(find . -type f ! -name SHA256SUMS | wc -l)" ]
+}
+# zig records its working directory in the debug file, whose checksum is in the library.
+same_bytes_as_here() {
+    local built
+    built=build/release/$(uname -m)/libflarena.so
+    scripts/build-release.sh --library "$(uname -m)"
+    objcopy --remove-section=.gnu_debuglink "$built" "$SCRATCH/here.so"
+    objcopy --remove-section=.gnu_debuglink "$bare/root$CLONE/$built" "$SCRATCH/there.so"
+    cmp "$SCRATCH/here.so" "$SCRATCH/there.so"
 }
 
 has_commands() { [ "$(blocks | wc -l)" -ge 6 ]; }
@@ -99,8 +116,10 @@ for release; do
     check "$release: pip has installed the command" installed /root/flarena-venv/bin/flarena
     check "$release: apt has installed the command" installed /usr/bin/flarena
     check "$release: release.sh has made an SBOM and checksums of all files" has_all_files
-    # It compiles once more.
+    check "$release: the library built there has the same bytes as here, except the checksum of its debug file" same_bytes_as_here
+    # They compile once more.
     [ "$release" != "$1" ] || check "$release: pip installs a git URL" from_git_url
+    [ "$release" != "$1" ] || check "$release: pip installs the source distribution" from_sdist
     rm -rf --one-file-system "$bare"
 done
 finish

@@ -122,13 +122,13 @@ in_both_ways() {
         'import sys; print([type(f).__name__ for f in sys.meta_path].count("HookFinder"))' 2>/dev/null
 }
 
-# pip builds with cargo. The copy saves compiling the dependencies again. In target/ itself the build would replace the
+# pip builds with cargo. The copy saves compiling again. In target/ itself the build would replace the
 # library and the command under the suites that run at the same time.
 from_source() { # SOURCE: installs it, and runs with the library
     local fresh=$SCRATCH/from-source
     rm -rf "$fresh"
     python3 -m venv "$fresh"
-    [ -d "$ROOT/target/pip" ] || { mkdir "$ROOT/target/pip" && cp -a "$ROOT/target/release" "$ROOT/target/pip/"; }
+    mkdir -p "$ROOT/target/pip" && cp -au "$ROOT/target/release" "$ROOT/target/pip/"
     CARGO_TARGET_DIR=$ROOT/target/pip "$fresh/bin/pip" install --quiet --disable-pip-version-check "$1"
     without_preload "$fresh/bin/flarena" run -- "$fresh/bin/python" -c 'import flarena; assert flarena.loaded() and "from-source" in flarena.__file__'
     "$fresh/bin/python" -c 'from importlib.metadata import files
@@ -136,9 +136,17 @@ from_source() { # SOURCE: installs it, and runs with the library
 assert "manylinux" not in tag, tag'
     [ -s "$(echo "$fresh"/lib/python3*/site-packages/flarena/THIRD-PARTY-LICENSES)" ]
 }
-from_sdist() {
+# pip would compile all of it again, because its path is new: soak.sh does that. What the compiler has read for the checkout,
+# and the files of the builder, are in it.
+sdist_is_complete() {
     build/venv-release/bin/hatchling build --target sdist --directory "$SCRATCH/sdist"
-    from_source "$(echo "$SCRATCH"/sdist/flarena-*.tar.gz)"
+    tar -tzf "$(echo "$SCRATCH"/sdist/flarena-*.tar.gz)" | cut -d / -f 2- | sort >"$SCRATCH/packed"
+    {
+        cat target/pip/release/{libflarena,flarena}.d | tr ' ' '\n' | grep "^$ROOT/src/" | xargs realpath --relative-to="$ROOT"
+        git ls-files Cargo.toml Cargo.lock LICENSE README.md pyproject.toml sub_start.sh include scripts/package 'src/*/Cargo.toml' src/python
+    } | sort -u >"$SCRATCH/needed"
+    [ "$(grep -c '[.]rs$' "$SCRATCH/needed")" -gt 200 ]
+    ! comm -23 "$SCRATCH/needed" "$SCRATCH/packed" | grep .
 }
 names_missing_tools() {
     local said
@@ -176,7 +184,7 @@ assert parts["libc"]["hashes"] and parts["clap"]["purl"].startswith("pkg:cargo/c
 
 test_source() {
     check "pip installs the checkout, built with cargo" from_source .
-    check "pip installs the source distribution" from_sdist
+    check "the source distribution has each file that the build of the checkout reads" sdist_is_complete
     check "without compilers pip names the missing tools" names_missing_tools
     check_output "pip install -e . runs the checkout, also from the folder above it" "$ROOT/src/python/flarena/__init__.py True 1" editable
     check "the SBOM names the crates and jemalloc, and is the same when it is made again" same_bill

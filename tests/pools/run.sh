@@ -6,16 +6,8 @@
 
 HERE=$ROOT/tests/pools
 COMMAND=${FLARENA_TEST_COMMAND:-$ROOT/target/release/flarena}
-VENV=$ROOT/build/venv-pools
 export COMMAND_TIMEOUT=240 PYTHONDONTWRITEBYTECODE=1
 
-install_packages_once() { # an incomplete environment is created again
-    [ -e "$VENV/.ready" ] && "$VENV/bin/python" -c pass && return
-    rm -rf "$VENV"
-    python3 -m venv "$VENV" && "$VENV/bin/pip" install --quiet --disable-pip-version-check pyarrow==26.0.1 polars==2.1.0 &&
-        : >"$VENV/.ready"
-}
-PYTHON=$VENV/bin/python
 export PYTHONPATH=$ROOT/src/python
 
 launched() { # [NAME=VALUE...] -- ARGUMENT...: with flarena run
@@ -49,10 +41,6 @@ markers() {
         "$1" "$HERE/marker_fields.py" "$SCRATCH/markers"
 }
 need_torch() { torch_python || { echo "python3-torch cannot be installed" && exit 77; }; }
-torch() {
-    need_torch
-    in_mode glibc /usr/bin/python3 "$HERE/torch_cpu.py"
-}
 bare_torch_keeps() {
     need_torch
     satisfies 'idle > base + 100' "$(without_preload /usr/bin/python3 "$HERE/torch_rounds.py" 12)"
@@ -66,13 +54,12 @@ torch_releases() { # MODE
 }
 
 check "only functions of imported libraries and of used GPUs are called" python3 "$HERE/fake_modules.py"
-check "without a GPU the package calls nothing of PyTorch" torch
 check "control: without flarena PyTorch keeps the memory of freed tensors when only losses live" bare_torch_keeps
 for mode in glibc jemalloc; do
     check "$mode: with flarena the memory of PyTorch's freed tensors is released when idle, and the peak is lower" torch_releases $mode
 done
 
-if install_packages_once >"$SCRATCH/packages" 2>&1; then
+if PYTHON=$("$ROOT/scripts/venv.sh" arrow-26.0.1 pyarrow==26.0.1 polars==2.1.0 2>"$SCRATCH/packages")/bin/python; then
     check "control: without flarena Arrow keeps hundreds of megabytes when idle" bare_arrow_keeps
     check "with flarena run Arrow's buffers come from malloc and are released when idle" arrow 'pool == "system" and idle < 200' -- 60
     check "Arrow's pool that the user selected is kept, and its free memory is released when idle" arrow 'pool == "mimalloc" and peak > 250 and idle < 200' \

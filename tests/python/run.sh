@@ -10,14 +10,6 @@ HOOKS=$PACKAGE/flarena/hooks
 CANARY=canary-5eCr3t-token
 export PYTHONDONTWRITEBYTECODE=1 # leave no files in the tree
 
-# Debian's Python and the first of the PATH, if they differ.
-pythons() {
-    local python
-    for python in python3 /usr/bin/python3; do
-        command -v "$python" >/dev/null && "$python" -c 'import sys; print(sys.executable)'
-    done | sort -u
-}
-
 with_markers() { # MODE COMMAND...: with markers on, written to a new file
     local mode=$1
     shift
@@ -48,29 +40,27 @@ page_of_this_process() {
     PATH=$path PYTHONPATH=$PACKAGE without_preload "$PYTHON" "$HERE/page_of_this_process.py"
 }
 without_library() { PYTHONPATH=$PACKAGE without_preload "$PYTHON" "$HERE/without_library.py"; }
+quietly() { # COMMAND...: shows its stderr only if it fails
+    "$@" 2>"$SCRATCH/stderr" || { cat "$SCRATCH/stderr"; return 1; }
+}
 with_package() { # MODE PROGRAM ARGUMENT...
-    local mode=$1 program=$2
-    shift 2
-    with_markers "$mode" PYTHONPATH="$PACKAGE:$HERE" "$PYTHON" "$HERE/$program" "$@" 2>"$SCRATCH/stderr" ||
-        { cat "$SCRATCH/stderr"; return 1; }
+    quietly with_markers "$1" PYTHONPATH="$PACKAGE:$HERE" "$PYTHON" "$HERE/$2" "${@:3}"
 }
 
 stages_once() {
-    hooked "$1" FLARENA_LOG=off "$PYTHON" "$HERE/hooks_mark_each_stage_once.py" "$ROOT/docs/markers.md" 2>"$SCRATCH/stderr" ||
-        { cat "$SCRATCH/stderr"; return 1; }
+    quietly hooked "$1" FLARENA_LOG=off "$PYTHON" "$HERE/hooks_mark_each_stage_once.py" "$ROOT/docs/markers.md"
 }
 
 in_logs() { # MODE: the line on stderr is that in the log
     mkdir -p "$SCRATCH/logs" && rm -f "$SCRATCH"/logs/*
-    hooked "$1" FLARENA_LOG=off "$PYTHON" "$HERE/markers_in_nvflares_log.py" "$SCRATCH/logs" 2>"$SCRATCH/stderr" ||
-        { cat "$SCRATCH/stderr"; return 1; }
+    quietly hooked "$1" FLARENA_LOG=off "$PYTHON" "$HERE/markers_in_nvflares_log.py" "$SCRATCH/logs"
     [ "$(grep -c ' round_started: ' "$SCRATCH/stderr")" -eq 4 ]
     grep -qxF "$(sed -n '1s/.* - INFO - //p' "$SCRATCH/logs/log.txt")" "$SCRATCH/stderr"
 }
 
 cleans_up() { # MODE ROUNDS
-    hooked "$1" FLARENA_GC=off FLARENA_LOG=off NVFLARE_CLIENT_MEMORY_GC_ROUNDS="$2" NVFLARE_CUDA_EMPTY_CACHE=true \
-        "$PYTHON" "$HERE/cleans_up_after_results.py" 2>"$SCRATCH/stderr" || { cat "$SCRATCH/stderr"; return 1; }
+    quietly hooked "$1" FLARENA_GC=off FLARENA_LOG=off NVFLARE_CLIENT_MEMORY_GC_ROUNDS="$2" NVFLARE_CUDA_EMPTY_CACHE=true \
+        "$PYTHON" "$HERE/cleans_up_after_results.py"
 }
 
 wrong_arguments() { PYTHONPATH=$PACKAGE "$@" "$PYTHON" "$HERE/wrong_arguments.py" 2>&1 | grep -v '^\[RSS\]'; }
@@ -80,26 +70,22 @@ rounds_of_right() { # prints the round of each marker of a call with right argum
 }
 
 mark_results() { # MODE
-    local mark='import flarena; print(flarena.mark("here"))'
-    in_mode "$1" PYTHONPATH="$PACKAGE" FLARENA_LOG=off "$PYTHON" -c "$mark" 2>/dev/null
-    with_markers "$1" FLARENA_LOG=off PYTHONPATH="$PACKAGE" "$PYTHON" -c "$mark" 2>/dev/full
-    in_mode "$1" NVFLARE_CLIENT_MEMORY_PROFILE=1 FLARENA_LOG=off PYTHONPATH="$PACKAGE" "$PYTHON" -c "$mark" 2>/dev/null
-    in_mode "$1" NVFLARE_CLIENT_MEMORY_PROFILE=1 FLARENA_LOG=off PYTHONPATH="$PACKAGE" "$PYTHON" -c "$mark" 2>/dev/full
-    in_mode "$1" NVFLARE_CLIENT_MEMORY_PROFILE=1 FLARENA_LOG=off FLARENA_MARKER_FILE=/nowhere/x PYTHONPATH="$PACKAGE" "$PYTHON" -c "$mark" 2>/dev/null
+    local mark=(FLARENA_LOG=off PYTHONPATH="$PACKAGE" "$PYTHON" -c 'import flarena; print(flarena.mark("here"))')
+    in_mode "$1" "${mark[@]}" 2>/dev/null
+    with_markers "$1" "${mark[@]}" 2>/dev/full
+    in_mode "$1" NVFLARE_CLIENT_MEMORY_PROFILE=1 "${mark[@]}" 2>/dev/null
+    in_mode "$1" NVFLARE_CLIENT_MEMORY_PROFILE=1 "${mark[@]}" 2>/dev/full
+    in_mode "$1" NVFLARE_CLIENT_MEMORY_PROFILE=1 FLARENA_MARKER_FILE=/nowhere/x "${mark[@]}" 2>/dev/null
 }
-only_cleanups() { in_mode glibc FLARENA_GC=off NVFLARE_CLIENT_MEMORY_GC_ROUNDS=1 PYTHONPATH="$HOOKS" "$PYTHON" "$HERE/print_hooks.py"; }
-all_off() { # markers and collections are off
-    in_mode glibc FLARENA_GC=off PYTHONPATH="$HOOKS" "$PYTHON" "$HERE/print_hooks.py"
+hooks_of() { # COMMAND...: what the hooks install
+    "$@" PYTHONPATH="$HOOKS" "$PYTHON" "$HERE/print_hooks.py"
 }
-by_default() { in_mode glibc PYTHONPATH="$HOOKS" "$PYTHON" "$HERE/print_hooks.py"; }
 new_modules() { # MODE: those that the hooks add at a start with nothing but the preload set
     local list='import sys; print(*sorted(sys.modules), sep="\n")'
     without_preload "$PYTHON" -c "$list" >"$SCRATCH/bare"
     in_mode "$1" PYTHONPATH="$HOOKS" "$PYTHON" -c "$list" |
         LC_ALL=C comm -13 "$SCRATCH/bare" - | grep -vx sitecustomize | tr '\n' ' '
 }
-not_preloaded() { without_preload PYTHONPATH="$HOOKS" "$PYTHON" "$HERE/print_hooks.py"; }
-jemalloc_mode() { in_mode jemalloc PYTHONPATH="$HOOKS" "$PYTHON" "$HERE/print_hooks.py"; }
 activated_twice() { # by a .pth file and by the hook directory
     # shellcheck disable=SC2016
     in_mode jemalloc PYTHONPATH="$HOOKS:$PACKAGE" "$PYTHON" -c \
@@ -108,17 +94,7 @@ activated_twice() { # by a .pth file and by the hook directory
 }
 isolated() { in_mode jemalloc PYTHONPATH="$HOOKS" "$PYTHON" -I "$HERE/print_hooks.py" | cut -d ' ' -f 1; }
 
-# Every CPython of this machine from 3.9 on, one for each version.
-every_python() {
-    local python
-    for python in $(pythons) "${PYENV_ROOT:-$HOME/.pyenv}"/versions/3.*/bin/python; do
-        command -v "$python" >/dev/null && "$python" -c '
-import sys
-if sys.version_info >= (3, 9): print("%d.%d" % sys.version_info[:2], sys.executable)'
-    done | sort -u -k 1,1
-}
-
-HOSTILE_CASES=(hooks handler_in_hook handler_of_sigterm lazy_pools threading_replaced collections_walked debugger coroutines subinterpreter interrupted)
+HOSTILE_CASES=(hooks handler_in_hook handler_of_sigterm lazy_pools threading_replaced collections_walked coroutines subinterpreter interrupted)
 hostile() { # CASE: prints its name if it fails
     COMMAND_TIMEOUT=240 in_mode glibc NVFLARE_CLIENT_MEMORY_PROFILE=1 FLARENA_MARKER_FILE="$SCRATCH/hostile-$1" FLARENA_SITES=on \
         FLARENA_COMMAND="$COMMAND" PYTHONPATH="$HOOKS:$PACKAGE" "$PYTHON" "$HERE/hostile.py" "$1" \
@@ -127,11 +103,10 @@ hostile() { # CASE: prints its name if it fails
     cat "$SCRATCH/hostile-$1.out"
 }
 all_hostile() { # two at a time
-    local case number=0
-    for case in "${HOSTILE_CASES[@]}"; do
-        hostile "$case" &
-        number=$((number + 1))
-        [ $((number % 2)) -ne 0 ] || wait
+    local number
+    for number in "${!HOSTILE_CASES[@]}"; do
+        hostile "${HOSTILE_CASES[number]}" &
+        [ $((number % 2)) -eq 0 ] || wait
     done
     wait
 }
@@ -198,12 +173,6 @@ marks_first() { # PATH COMMAND...
 
 only_sitecustomize() { find "$HOOKS" -mindepth 1 -not -name __pycache__ -not -name '*.pyc' -printf '%f\n'; }
 
-owns_malloc() { in_mode "$1" PYTHONPATH="$PACKAGE" "$PYTHON" "$HERE/print_owner.py"; }
-owned_by_other() {
-    [ -e "$SCRATCH/other.so" ] || gcc -shared -fPIC -o "$SCRATCH/other.so" "$HERE/other_allocator.c"
-    in_mode "$1" LD_PRELOAD="$SCRATCH/other.so:$LIB" PYTHONPATH="$PACKAGE" "$PYTHON" "$HERE/print_owner.py"
-}
-
 failing_hook() { # the model has no attribute current_round
     hooked jemalloc FAKE_RECEIVE=odd "$PYTHON" "$HERE/receive_and_send.py" 2>&1 | grep -v '^\[RSS\]'
 }
@@ -236,11 +205,9 @@ contains_no_token() { # MODE
 }
 
 lint() { # with tools in a separate environment
-    local venv=$ROOT/build/venv-lint code=("$PACKAGE" "$ROOT"/{src/shim,tests,scripts,docker,bench,fuzz})
-    [ -x "$venv/bin/mypy" ] && [ -x "$venv/bin/ruff" ] && [ -x "$venv/bin/pylint" ] || {
-        python3 -m venv "$venv" &&
-            "$venv/bin/pip" install --quiet --disable-pip-version-check mypy==2.4.1 ruff==0.17.5 pylint==4.1.4
-    } >/dev/null 2>&1 || { echo "mypy, ruff and pylint cannot be installed"; return 77; }
+    local venv code=("$PACKAGE" "$ROOT"/{src/shim,tests,scripts,docker,bench,fuzz})
+    venv=$("$ROOT/scripts/venv.sh" lint-2.4.1 mypy==2.4.1 ruff==0.17.5 pylint==4.1.4 2>/dev/null) ||
+        { echo "mypy, ruff and pylint cannot be installed"; return 77; }
     "$venv/bin/mypy" --config-file "$ROOT/pyproject.toml" --strict "$PACKAGE/flarena"
     { MYPYPATH=$PACKAGE "$venv/bin/mypy" --strict -c 'import flarena; flarena.trimm()' || true; } |
         grep 'Module has no attribute "trimm"' || { echo "mypy accepts a name that the package lacks"; return 1; }
@@ -256,7 +223,7 @@ which_code() {
     PYTHONPATH=$PACKAGE "$PYTHON" "$HERE/which_code_reads_results.py" "$SCRATCH"
 }
 
-for PYTHON in $(pythons); do
+while read -r _ PYTHON; do
     name=$("$PYTHON" -c 'import sys; print("%s Python %d.%d" % (("the", "Debian")[sys.executable.startswith("/usr/bin")], *sys.version_info[:2]))')
     for kind in "without_preload" "with_markers glibc" "in_mode jemalloc"; do
         # shellcheck disable=SC2086 # a command and its argument
@@ -266,35 +233,32 @@ for PYTHON in $(pythons); do
     check_output "$name: mark() accepts a whole float and an index as the round" \
         '"round":3 "round":3 "round":1 "round":3 ' rounds_of_right
     check_output "$name: a result is dropped only beside code that cannot read it, also by a function or a module that it uses" \
-        Saves which_code
+        "Saves Measures" which_code
     check_output "$name: without the library stages measure and mark nothing" "not loaded" stages_without_library
     check_output "$name: a notebook shows the report of this process; without a marker file it says how to get one" \
         $'True True\nTrue\nTrue\n0\nFalse True\nTrue\nTrue\n1' page_of_this_process
     check "$name: without the library the package reports that it is not loaded, and every function works" without_library
     for mode in glibc jemalloc; do
         check "$name, $mode: with the library the package reports the allocator, the version and the statistics" with_package $mode with_library.py $mode
-        check_output "$name, $mode: the statistics report that the library owns malloc" "owner True" owns_malloc $mode
-        check_output "$name, $mode: with another allocator earlier in LD_PRELOAD the statistics report that the library does not own malloc" "owner False" owned_by_other $mode
         check_output "$name, $mode: stages mark begin and end and measure growth and peak; metrics and the keys of the statistics are complete" \
             "$mode" stages_and_metrics $mode
         check "$name, $mode: trim and cleanup_memory release memory" with_package $mode trim_releases_memory.py
         check "$name, $mode: mark() with unusual names and rounds writes valid markers" with_package $mode odd_markers.py
         check_output "$name, $mode: mark() is true only for a written marker: markers off, to a file, to stderr, to neither, to a bad file" \
             $'False\nTrue\nTrue\nFalse\nFalse' mark_results $mode
-        check "$name, $mode: threads and forked children lose no marker" with_package $mode markers_from_threads_and_forks.py
         check "$name, $mode: the hooks write one marker for each stage and do not change the hooked functions" stages_once $mode
         check "$name, $mode: markers of hooks go to the log files of NVFlare once, and to no other handler" in_logs $mode
         check "$name, $mode: NVFLARE_CLIENT_MEMORY_GC_ROUNDS=2 cleans up after each second result, and not twice" cleans_up $mode 2
         check "$name, $mode: NVFLARE_CLIENT_MEMORY_GC_ROUNDS=0 never cleans up" cleans_up $mode 0
         check "$name, $mode: no marker and no message contains a token of argv or the environment" contains_no_token $mode
     done
-    check_output "$name: with markers and collections off the hooks install no finder and import no large module" "0 light False" all_off
-    check_output "$name: without the library the hooks install no finder" "0 light False" not_preloaded
-    check_output "$name: by default the hooks install one finder and import no large module" "1 light False" by_default
+    check_output "$name: with markers and collections off the hooks install no finder and import no large module" \
+        "0 light False" hooks_of in_mode glibc FLARENA_GC=off
+    check_output "$name: without the library the hooks install no finder" "0 light False" hooks_of without_preload
+    check_output "$name: by default the hooks install one finder and import no large module" \
+        "1 light False" hooks_of in_mode glibc
     check_output "$name: by default the hooks load one module of the package at start, and no other one" \
         "flarena._activate " new_modules glibc
-    check_output "$name: with NVFLARE_CLIENT_MEMORY_GC_ROUNDS=1 alone the hooks install one finder" "1 light False" only_cleanups
-    check_output "$name: in jemalloc mode the hooks install one finder and import no large module" "1 light False" jemalloc_mode
     check_output "$name: two activations install one finder" 1 activated_twice
     check_output "$name: python -I installs no finder" 0 isolated
     check_output "$name: the user's sitecustomize is imported under its own name" "user True" imports_user_site
@@ -319,11 +283,11 @@ for PYTHON in $(pythons); do
     check_output "$name: without the library the hooks print nothing" sent markers_without_library
     check_output "$name: a trainer terminated in send() writes the marker of send first" $'status -15\nsend 1' last_send
     check_output "$name: a SIGTERM handler of the program stays installed" "status 9" own_handler
-done
+done < <(python_versions python3 /usr/bin/python3)
 while read -r version PYTHON; do
-    check_output "Python $version: hostile objects, signal handlers, a debugger, tasks and a subinterpreter see what they see without the library" \
+    check_output "Python $version: hostile objects, signal handlers, tasks and a subinterpreter see what they see without the library" \
         "" all_hostile
-done < <(every_python)
+done < <(every_python | sort -u -k 1,1)
 check_output "the hook directory contains no module but sitecustomize" sitecustomize.py only_sitecustomize
 check "the Python code is formatted, linted and typed" lint
 finish

@@ -14,7 +14,9 @@ stages_of() { # TRAINER: prints each round and stage that it marks, sorted
         tr '"' ' ' | grep -v -e exit -e periodic | sort | xargs
 }
 
-if ! venv=$("$ROOT/scripts/venv.sh" trainers lightning==2.2.5 transformers==4.41.2 accelerate==0.30.1 2>"$SCRATCH/venv.log"); then
+# Lightning 2.2 imports pkg_resources, which later versions of setuptools lack.
+packages=(lightning==2.2.5 'setuptools<81' transformers==4.41.2 accelerate==0.30.1)
+if ! venv=$("$ROOT/scripts/venv.sh" trainers "${packages[@]}" 2>"$SCRATCH/venv.log"); then
     cat "$SCRATCH/venv.log"
     skip "the callbacks of Lightning and Hugging Face" "their packages cannot be installed"
     finish

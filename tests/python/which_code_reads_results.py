@@ -6,6 +6,7 @@ import pathlib
 import sys
 import types
 
+import flarena
 from flarena import _live
 
 helper = pathlib.Path(sys.argv[1], "helper.py")
@@ -22,9 +23,19 @@ class Saves:
         return json.dumps(model)
 
 
+class Measures:
+    def handle_event(self, event, ctx):
+        flarena.mark("train")
+
+
 class NamesTheResult:
     def handle_event(self, event, ctx):
         return ctx.get_prop("__task_result__")
+
+
+class NamesTheAcceptedResult:
+    def handle_event(self, event, ctx):
+        return ctx.get_prop("_training_result_")
 
 
 def _read(ctx):
@@ -41,4 +52,5 @@ class CallsAModule:
         return helper.last(ctx)
 
 
-print(*(kind.__name__ for kind in (Saves, NamesTheResult, CallsAFunction, CallsAModule) if _live._cannot_read(kind)))
+kinds = (Saves, Measures, NamesTheResult, NamesTheAcceptedResult, CallsAFunction, CallsAModule)
+print(*(kind.__name__ for kind in kinds if _live._cannot_read(kind)))

@@ -30,20 +30,15 @@ def work(seed):
         pass
 
 
-def children(pid):
-    with open(f"/proc/{pid}/task/{pid}/children") as pids:
-        return [int(child) for child in pids.read().split()]
-
-
 def main():
     celery = os.path.join(os.path.dirname(sys.executable), "celery")
     command = [celery, "-A", "celery_tasks", "worker", "-c", "2", "--without-mingle", "--without-gossip"]
     pool = subprocess.Popen(command, cwd=HERE)
     try:
-        while len(children(pool.pid)) < 2:
+        while len(task.children(pool.pid)) < 2:
             time.sleep(0.5)
         time.sleep(2)
-        workers = task.Workers("celery", children(pool.pid))
+        workers = task.Workers("celery", task.children(pool.pid))
         for seed in range(8):
             work.delay(seed)
         while len(os.listdir(DONE)) < 8:

@@ -33,20 +33,15 @@ def ask(path):
     return int(connection.getresponse().read())
 
 
-def children(pid):
-    with open(f"/proc/{pid}/task/{pid}/children") as pids:
-        return [int(child) for child in pids.read().split()]
-
-
 def main():
     command = [os.path.join(os.path.dirname(sys.executable), "gunicorn"), "-w", "2", "-t", "120", "-b", f"unix:{PATH}"]
     server = subprocess.Popen([*command, "gunicorn_requests:app", sys.argv[1]], cwd=HERE)
     try:
-        while not os.path.exists(PATH) or len(children(server.pid)) < 2:
+        while not os.path.exists(PATH) or len(task.children(server.pid)) < 2:
             time.sleep(0.1)
         ask("/")
         time.sleep(1)
-        workers = task.Workers("gunicorn", children(server.pid))
+        workers = task.Workers("gunicorn", task.children(server.pid))
         # Two at a time: the first worker may serve all requests that come one by one.
         with ThreadPoolExecutor(2) as clients:
             served = set(clients.map(ask, ["/work"] * 8))

@@ -47,65 +47,35 @@ table_is_good() { # MAY_KEEP_MB: of both workers
     awk -v may_keep="$1" '$1 == "worker" && $3 == "yes" && $6 <= $4 + may_keep { good++ } END { exit good != 2 }' \
         "$JOB/output"
 }
-memory_is_back() { # MODE PROGRAM [ARGUMENT...]
-    limited "$2-$1" launched "$1" -- "$PYTHON" "$HERE/$2" "${@:3}" || return
+memory_is_back() { # MODE VENV PROGRAM
+    "$2"
+    mkdir -p "$SCRATCH/$3-$1"
+    limited "$3-$1" launched "$1" -- "$PYTHON" "$HERE/$3.py" "$SCRATCH/$3-$1"
     table_is_good $MAY_KEEP_MB
 }
+stages() { # VENV PROGRAM: prints the markers of the program
+    "$1"
+    limited "$2" launched glibc --marker-file "$SCRATCH/$2.jsonl" -- "$PYTHON" "$HERE/$2.py"
+    cat "$JOB/output"
+}
 
+celery_venv() { venv celery-5.7.0 celery==5.7.0 numpy; }
 dask_venv() { venv dask-2026.8.0 dask==2026.8.0 distributed==2026.8.0 numpy; }
-kubernetes_venv() { venv kubernetes-validate kubernetes-validate; }
-
-dask() {
-    dask_venv
-    memory_is_back "$1" dask_tasks.py
-}
 flower_venv() { venv flwr-1.41.0 'flwr[simulation]==1.41.0'; } # it depends on Ray
-ray() {
-    flower_venv
-    memory_is_back "$1" ray_tasks.py
-}
-gunicorn() {
-    venv gunicorn-27.0.1 gunicorn==27.0.1 numpy
-    memory_is_back "$1" gunicorn_requests.py "$SCRATCH"
-    rm -f "$SCRATCH/gunicorn.sock"
-}
-celery() {
-    venv celery-5.7.0 celery==5.7.0 numpy
-    memory_is_back "$1" celery_tasks.py "$SCRATCH"
-    rm -rf "$SCRATCH/celery"
-}
+gunicorn_venv() { venv gunicorn-27.0.1 gunicorn==27.0.1 numpy; }
+kubernetes_venv() { venv kubernetes-validate kubernetes-validate; }
+openfl_venv() { venv openfl-1.9 openfl==1.9 pip; } # it imports pip
 has_torch() {
     PYTHON=/usr/bin/python3
     $PYTHON -c 'import torch' 2>/dev/null || { echo "$PYTHON has no torch: apt-get install python3-torch"; return 77; }
 }
-loader() {
-    has_torch
-    memory_is_back "$1" torch_loader.py
-}
 
-flower_client() {
-    flower_venv
-    limited flower-client launched glibc --marker-file "$SCRATCH/client.jsonl" -- "$PYTHON" "$HERE/flower_client.py" || return
-    cat "$JOB/output"
-}
-flower_server() {
-    flower_venv
-    limited flower-server launched glibc --marker-file "$SCRATCH/server.jsonl" -- "$PYTHON" "$HERE/flower_server.py" || return
-    cat "$JOB/output"
-}
-openfl_venv() { venv openfl-1.9 openfl==1.9; }
-openfl() {
-    openfl_venv
-    limited openfl launched glibc --marker-file "$SCRATCH/openfl.jsonl" -- "$PYTHON" "$HERE/openfl_callbacks.py" || return
-    cat "$JOB/output"
-}
 rounds_of_server() { # prints the markers of one ServerApp with two rounds
     printf 'server %s\n' {1,2}\ {round_started,before_aggregation,after_aggregation}
 }
 simulation() { # MODE
     flower_venv
-    limited "flower-simulation-$1" launched "$1" --marker-file "$SCRATCH/simulation.jsonl" -- \
-        "$PYTHON" "$HERE/flower_simulation.py" 2 || return
+    limited "flower-simulation-$1" launched "$1" --marker-file "$SCRATCH/simulation.jsonl" -- "$PYTHON" "$HERE/flower_simulation.py" 2
     # A round loads some of Flower's code. Without flarena a worker holds 100 MB more.
     table_is_good 48
     for stage in before_train after_train before_evaluate after_evaluate; do
@@ -117,19 +87,19 @@ simulation() { # MODE
 }
 
 if [ "${1-}" = --prepare ]; then
-    dask_venv
-    flower_venv
-    openfl_venv
-    kubernetes_venv
+    for name in dask flower openfl kubernetes; do "${name}_venv"; done
     exit
 fi
 mkdir "$JOB"
 # shellcheck source=tests/recipes/shown.sh
 . "$HERE/shown.sh"
 for mode in "${modes[@]}"; do
-    check "Dask, $mode: the workers load the library, and give memory back after the tasks" dask "$mode"
-    check "Ray, $mode: the actors load the library, and give memory back after the tasks" ray "$mode"
-    check "DataLoader, $mode: the workers load the library, and give memory back after the epoch" loader "$mode"
+    check "Dask, $mode: the workers load the library, and give memory back after the tasks" \
+        memory_is_back "$mode" dask_venv dask_tasks
+    check "Ray, $mode: the actors load the library, and give memory back after the tasks" \
+        memory_is_back "$mode" flower_venv ray_tasks
+    check "DataLoader, $mode: the workers load the library, and give memory back after the epoch" \
+        memory_is_back "$mode" has_torch torch_loader
 done
 check_output "Flower: the stages of both forms of a client are marked with site and round" "\
 None None load
@@ -138,9 +108,9 @@ client-1 3 after_train
 client-1 3 before_evaluate
 client-1 3 after_evaluate
 node-77 4 before_train
-node-77 4 after_train" flower_client
+node-77 4 after_train" stages flower_venv flower_client
 check_output "Flower: the rounds of both forms of a ServerApp are marked, also by a strategy's own method" \
-    "None None load"$'\n'"$(rounds_of_server)"$'\n'"$(rounds_of_server)" flower_server
+    "None None load"$'\n'"$(rounds_of_server)"$'\n'"$(rounds_of_server)" stages flower_venv flower_server
 check_output "OpenFL: the tasks and rounds of a collaborator and the rounds of an aggregator are marked" "\
 None None load
 one 0 before_task
@@ -150,12 +120,14 @@ one 1 before_task
 one 1 after_task
 one 1 after_send_result
 aggregator 0 round_started
-aggregator 0 after_aggregation" openfl
+aggregator 0 after_aggregation" stages openfl_venv openfl_callbacks
 if [ "${RECIPES-}" = whole ]; then
     for mode in "${modes[@]}"; do
         check "Flower, $mode: a simulation marks each stage, and its workers give memory back after the rounds" simulation "$mode"
-        check "gunicorn, $mode: the workers load the library, and give memory back after the requests" gunicorn "$mode"
-        check "Celery, $mode: the workers load the library, and give memory back after the tasks" celery "$mode"
+        check "gunicorn, $mode: the workers load the library, and give memory back after the requests" \
+            memory_is_back "$mode" gunicorn_venv gunicorn_requests
+        check "Celery, $mode: the workers load the library, and give memory back after the tasks" \
+            memory_is_back "$mode" celery_venv celery_tasks
     done
 fi
 finish

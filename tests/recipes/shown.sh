@@ -34,7 +34,7 @@ metrics_exist() {
     grep -ohE '\bflarena_[a-z_]+' "$ROOT/docs/recipes/prometheus.md" | sort -u >"$SCRATCH/metrics"
     [ "$(wc -l <"$SCRATCH/metrics")" -ge 10 ]
     while read -r name; do
-        grep -q "\"$name\"" "$ROOT/src/cli/report/output/prometheus.rs" || { echo "no metric $name"; return 1; }
+        grep -qw "$name" "$ROOT/src/cli/report/output/prometheus.rs" || { echo "no metric $name"; return 1; }
     done <"$SCRATCH/metrics"
 }
 

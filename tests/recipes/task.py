@@ -12,7 +12,7 @@ ARRAYS, ELEMENTS = 16, (8 << 20) // 4
 RECORDS = 25_000
 MUCH_MB = 24
 # An idle heap is trimmed soon; after trims that released little, later.
-QUIET_S, PATIENCE_S = 3, 40
+QUIET_S, PATIENCE_S = 3, 90
 
 kept = []
 
@@ -29,6 +29,11 @@ def work(seed):
             momentum[i] = momentum[i] * np.float32(0.9) + w * np.float32(0.01)
             weights[i] = w - np.float32(0.1) * momentum[i]
     return float(sum(np.abs(w).sum(dtype=np.float64) for w in weights))
+
+
+def children(pid):
+    with open(f"/proc/{pid}/task/{pid}/children") as pids:
+        return [int(child) for child in pids.read().split()]
 
 
 class Workers:

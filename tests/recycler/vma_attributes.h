@@ -7,7 +7,6 @@
 #define MADV_GUARD_INSTALL 102
 #endif
 
-enum { GUARD_SEARCH_AGE_MS = 1100 }; // a free searches only blocks that lived a second for guard regions
 enum { WHOLE, FIRST_HALF, SECOND_HALF, FIRST_PAGE, ONE_PAGE, LAST_PAGE, ALL_BUT_FIRST_PAGE, PLACES };
 enum { WIPE_ON_FORK, DONT_FORK, DONT_DUMP, MERGEABLE, NO_HUGE_PAGE, HUGE_PAGE, LOCK, READ_ONLY, NO_ACCESS, BIND, RANDOM, KEY, KINDS };
 static const char *const KIND_NAMES[] = {"WIPEONFORK", "DONTFORK", "DONTDUMP",  "MERGEABLE", "NOHUGEPAGE", "HUGEPAGE",
@@ -120,45 +119,10 @@ static inline void check_next_user(size_t size, int kind, int place) {
                   place, size);
     }
     if (kind == WIPE_ON_FORK || kind == DONT_FORK) {
-        pid_t child = fork();
-        for (int i = 0; child == 0 && i < 3; i++)
+        IN_CHILD for (int i = 0; i < 3; i++)
             CHECK(pages_match(blocks[i], size, (unsigned)i), "%s at place %d, %zu bytes", KIND_NAMES[kind], place, size);
-        if (child == 0)
-            _exit(0);
-        CHECK_CHILD(child);
     }
     for (int i = 0; i < 3; i++)
         free(blocks[i]);
     set_key_rights(0);
-}
-
-// Three blocks of one size that were allocated one after the other: an attribute of the second must not reach the others.
-typedef struct {
-    char *left, *block, *right;
-    size_t size;
-} Three;
-
-static inline Three malloc_three(size_t size) {
-    Three three = {(char *)malloc(size), (char *)malloc(size), (char *)malloc(size), size};
-    stamp_pages(three.left, size, 1);
-    stamp_pages(three.block, size, 2);
-    stamp_pages(three.right, size, 3);
-    return three;
-}
-
-static inline void free_neighbours(Three three, int kind) {
-    CHECK(pages_match(three.left, three.size, 1), "%s: the block before changed", KIND_NAMES[kind]);
-    CHECK(pages_match(three.right, three.size, 3), "%s: the block after changed", KIND_NAMES[kind]);
-    free(three.left);
-    free(three.right);
-}
-
-// No later block of this size has a guard region, in which a write crashes.
-static inline void check_no_guard(size_t size) {
-    allocate_and_free(PLACES, size);
-}
-
-static inline void check_nothing_locked(void) {
-    malloc_trim(0);
-    CHECK(proc_number("status", "VmLck") <= 0, "%ld bytes are locked after all blocks were freed", proc_number("status", "VmLck"));
 }

@@ -20,7 +20,7 @@ CLICK = """
 <pre id="clicked"></pre>
 <script>
 addEventListener("load", () => {
-  const table = document.querySelector("#process-table"), clicks = [];
+  const table = document.querySelector("#processes table"), clicks = [];
   const heads = [...table.tHead.rows[0].cells];
   heads.forEach((head, column) => {
     for (const click of [1, 2]) {
@@ -29,7 +29,7 @@ addEventListener("load", () => {
       clicks.push({
         head: head.textContent, column, number: head.classList.contains("n"),
         sorted: heads.map(one => one.getAttribute("aria-sort")),
-        shown: cells.map(cell => cell.textContent.trim()), values: cells.map(cell => cell.dataset.v),
+        shown: cells.map(cell => cell.textContent.trim()),
       });
     }
   });
@@ -65,7 +65,7 @@ addEventListener("load", () => {
   for (const text of ["", "SITE-2 live", "1002", "nothing"]) {
     input.value = text;
     input.dispatchEvent(new Event("input"));
-    shown.push([names("#process-table tbody tr"), names("article")].join(" "));
+    shown.push([names("#processes tbody tr"), names("article")].join(" "));
   }
   document.getElementById("filtered").textContent = shown.join(", ");
 });
@@ -78,12 +78,14 @@ def filters_by_text(folder):
     assert shown == "4 4, 1 1, 1 1, 0 0", shown
 
 
+def amount(text):
+    """`4.00 GB` in KB; an unknown value is the lowest."""
+    number, _, unit = text.partition(" ")
+    return float("-inf") if number == "-" else float(number) * 1024 ** ["", "KB", "MB", "GB"].index(unit)
+
+
 def key(click):
-    """The sort key of each row: the exact value if there is one, else the text. An unknown value is the lowest."""
-    pairs = zip(click["shown"], click["values"], strict=True)
-    if any(click["values"]) or click["number"]:
-        return [float("-inf") if value == "" else float(value or shown) for shown, value in pairs]
-    return [shown.lower() for shown, _ in pairs]
+    return [amount(shown) if click["number"] else shown.lower() for shown in click["shown"]]
 
 
 def sorts_by_clicks(folder):

@@ -41,17 +41,11 @@ def rounds(count, rss, **sizes):
     ]
 
 
-write("small", rounds(20, lambda i: 220 + 0.28 * i))
 write("warm", rounds(60, lambda i: 600 - 400 * max(0, 1 - i / 20)), file=1)
 
 # 10 MB a round, 150 MB more inside each round, and a pause of 10 h. Markers name no limit.
 grows = rounds(30, lambda i: 500 + 10 * i, hwm=lambda i: 650 + 10 * i)
 write("peaks", (one | {"t": one["t"] + (36000 if one["round"] > 9 else 0)} for one in grows))
-
-# An import of 36 s, then 92 s without a change.
-level = [at(97, "periodic", 300), at(128, "exit", 297)]
-imports = [at(0, "load", 5), *(at(5 + 3 * n, "periodic", 120 + 20 * n) for n in range(10)), *level]
-write("import", imports, proc="-", program="job.py")
 
 # 8 MB of cached pages come and go.
 cached = [8 * (i in (1, 2, 3, 4, 8, 9, 10, 13)) for i in range(16)]
@@ -90,15 +84,6 @@ for name, host, seconds in (("busy", "other-host", 5), ("gone", "other-host", 60
     end = time.time() - seconds
     train = [at(end - 8 + n, "train", 880 + 10 * n, round=n + 1) for n in range(9)]
     write(name, [at(end - 9, "load", 5, round=0), *train], pid=4000000, host=host, near=1000)
-
-# 14 trainers, each with a pid of its own.
-stages = (("receive", lambda i: 300), ("send", lambda i: 320 + 10 * i))
-trainers = (
-    at(60 * i + n, stage, rss(i), round=i, pid=100 + i, start=900 + i, hwm=400 + 20 * i)
-    for i in range(14)
-    for n, (stage, rss) in enumerate(stages)
-)
-write("trainers", trainers, program="train.py", role="client")
 
 # Hard to draw: long names, a limit within the data, swap, few and many rounds.
 kinds = [(1914, 40, 0), (900, 3, 300), (None, 12, 0), (70000, 300, 2000)]

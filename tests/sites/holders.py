@@ -1,6 +1,6 @@
 """Holds memory in three ways: in a module's list, in a reference cycle, and in a variable of a function.
 
-holders.py wait waits for run.sh; without an argument it prints the holders.
+holders.py wait prints its pid and waits for run.sh; without an argument it prints the holders.
 """
 
 import builtins
@@ -56,7 +56,7 @@ def use_own_functions():
 
 def wait():
     model = b"x" * (10 << 20)
-    print("ready", flush=True)
+    print(os.getpid(), flush=True)
     use_own_functions()
     for _ in range(12000):  # run.sh ends it
         time.sleep(0.05)

@@ -132,7 +132,7 @@ def lock():
 def hostile():
     """Every method of the objects, of their class and of their metaclass raises."""
     global kept
-    is_armed = False
+    kept, is_armed = [], False
     names = """__getattribute__ __len__ __iter__ __hash__ __eq__ __bool__ __repr__ __str__ __contains__ __getitem__
         __format__ __instancecheck__ __subclasscheck__ __index__ __next__ __call__ get items keys values copy""".split()
 
@@ -153,34 +153,17 @@ def hostile():
 
         return property(get)
 
-    def methods(base):
-        return {name: method(name) for name in names if hasattr(base, name)}
-
-    Meta = type("Meta", (type,), methods(type))
-    always = {name: method(name) for name in names}
-    always["__class__"] = raising_property("__class__")
-    with_dict = {**always, "__dict__": raising_property("__dict__")}
-    kinds = [Meta("Object", (), dict(always)), Meta("Slots", (), {**always, "__slots__": ("data",)})]
-    kinds.append(Meta("Property", (), with_dict))
-    kept = []
-    for kind in kinds:
-        one = object.__new__(kind)
+    Meta = type("Meta", (type,), {name: method(name) for name in names if hasattr(type, name)})
+    members = {name: method(name) for name in names} | {"__class__": raising_property("__class__")}
+    for own in ({}, {"__slots__": ("data",)}, {"__dict__": raising_property("__dict__")}):
+        one = object.__new__(Meta("Object", (), members | own))
         object.__setattr__(one, "data", [bytearray(SIZE)])
         kept.append(one)
-    for base in (dict, list, tuple, bytearray, bytes, str):
-        kind = Meta(base.__name__.title(), (base,), {k: v for k, v in always.items() if k in names or k == "__class__"})
-        if base is dict:
-            one = base.__new__(kind)
-            dict.__setitem__(one, "data", [bytearray(SIZE)])
-        elif base is list:
-            one = base.__new__(kind)
-            list.append(one, [bytearray(SIZE)])
-        elif base is tuple:
-            one = base.__new__(kind, ([bytearray(SIZE)],))
-        else:
-            one = base.__new__(kind, *([b"x" * SIZE] if base is bytes else []))
-            if base is bytearray:
-                bytearray.__init__(one, SIZE)
+    contents = {dict: {"data": [bytearray(SIZE)]}, list: [[bytearray(SIZE)]], tuple: ([bytearray(SIZE)],)}
+    for base, content in {**contents, bytearray: SIZE, bytes: b"x" * SIZE, str: ""}.items():
+        one = base.__new__(Meta(base.__name__.title(), (base,), dict(members)), content)
+        if base.__init__ is not object.__init__:
+            base.__init__(one, content)
         kept.append(one)
     is_armed = True
     lines = search()

@@ -35,8 +35,6 @@ quiet() { start FLARENA_LOG=off "$@"; } # the same, without messages
 #----- the environment of a started program
 check_output "the library and an older preload are both loaded" "2" \
     quiet LD_PRELOAD="$SCRATCH/two.so" -- -- sh -c "grep -oE '/(two|libflarena)[.]so' /proc/self/maps | sort -u | wc -l"
-check_output "a start within a start names the library once" "LD_PRELOAD=$library" \
-    quiet -- -- "$script" -- "$SHOW" LD_PRELOAD
 relative_library() {
     cd "$SCRATCH"
     quiet FLARENA_LIB=plain/libflarena.so -- -- sh -c "cd / && '$SHOW' LD_PRELOAD"
@@ -47,8 +45,6 @@ mkdir "$SCRATCH/plain/hooks"
 check_output "a command with a role gets its number of arenas, recorded as flarena's choice" \
     $'MALLOC_ARENA_MAX=2\nFLARENA_INHERITED=arena_max=2' \
     quiet FLARENA_ROLE=client -- -- "$SHOW" MALLOC_ARENA_MAX FLARENA_INHERITED
-named_once() { start FLARENA_LOG=info -- -- true 2>&1 | grep -cx "flarena: preloading $library"; }
-check_output "with FLARENA_LOG=info one line names the library" 1 named_once
 
 #----- the command is unchanged
 check_output "arguments arrive unchanged" '<a b><*><><"q">' \
@@ -73,26 +69,29 @@ client="$SCRATCH/my kit/client/startup"
 server="$SCRATCH/my kit/server/startup"
 kit_prints() { printf '%s\nLD_PRELOAD=%s\nMALLOC_ARENA_MAX=%s\nFLARENA_ROLE=%s' "$@"; }
 
-check_output "a client's kit gets 2 arenas although it exports 4, and its arguments" \
-    "$(kit_prints '<--verify><--once><a b>' "$library" 2 client)" quiet -- "$client" --verify --once "a b"
-check_output "a server's kit gets 4 arenas" "$(kit_prints '<>' "$library" 4 server)" quiet -- "$server"
-check_output "the user's MALLOC_ARENA_MAX survives" "$(kit_prints '<>' "$library" 8 client)" quiet MALLOC_ARENA_MAX=8 -- "$client"
-check_output "a default of an outer flarena is not the user's choice" "$(kit_prints '<>' "$library" 2 client)" \
-    quiet MALLOC_ARENA_MAX=4 "FLARENA_INHERITED=arena_max=4;warned=1" -- "$client"
-check_output "a changed MALLOC_ARENA_MAX is the user's choice under an outer flarena too" "$(kit_prints '<>' "$library" 3 client)" \
-    quiet MALLOC_ARENA_MAX=3 FLARENA_INHERITED=arena_max=4 -- "$client"
-check_output "the user's FLARENA_ROLE wins over the kit's" "$(kit_prints '<>' "$library" 4 server)" quiet FLARENA_ROLE=server -- "$client"
-check_output "a kit in jemalloc mode preloads no second jemalloc" "$(kit_prints '<>' "$library" 2 client)" \
-    quiet NVFLARE_ENABLE_JEMALLOC_PRELOAD=true -- "$client"
+kits_print() { # of the input: SENTENCE, and in the next line ARGUMENTS-SEEN|ARENAS|ROLE|ARGUMENTS of `quiet`
+    local sentence seen arenas role arguments
+    while read -r sentence && IFS='|' read -r seen arenas role arguments; do
+        check_output "$sentence" "$(kit_prints "${seen#    }" "$library" "$arenas" "$role")" eval "quiet $arguments"
+    done
+}
+kits_print <<'END'
+a client's kit gets 2 arenas although it exports 4, and its arguments
+    <--verify><--once><a b>|2|client|-- "$client" --verify --once "a b"
+a server's kit gets 4 arenas
+    <>|4|server|-- "$server"
+the user's MALLOC_ARENA_MAX survives
+    <>|8|client|MALLOC_ARENA_MAX=8 -- "$client"
+the user's FLARENA_ROLE wins over the kit's
+    <>|4|server|FLARENA_ROLE=server -- "$client"
+a kit in jemalloc mode preloads no second jemalloc
+    <>|2|client|NVFLARE_ENABLE_JEMALLOC_PRELOAD=true -- "$client"
+FLARENA_ALLOCATOR=glibc keeps a kit from adding jemalloc
+    <>|2|client|FLARENA_ALLOCATOR=glibc NVFLARE_ENABLE_JEMALLOC_PRELOAD=true -- "$client"
+END
 check_output "the program of a kit in jemalloc mode still sees the switch" "NVFLARE_ENABLE_JEMALLOC_PRELOAD=1" \
     quiet NVFLARE_ENABLE_JEMALLOC_PRELOAD=true -- -- "$SHOW" NVFLARE_ENABLE_JEMALLOC_PRELOAD
-check_output "FLARENA_ALLOCATOR=glibc keeps a kit from adding jemalloc" "$(kit_prints '<>' "$library" 2 client)" \
-    quiet FLARENA_ALLOCATOR=glibc NVFLARE_ENABLE_JEMALLOC_PRELOAD=true -- "$client"
-own_start() {
-    cp "$client/sub_start.sh" "$client/start.sh"
-    quiet -- -- "$client/start.sh"
-}
-check_output "a kit's start.sh can be the command" "$(kit_prints '<>' "$library" 2 client)" own_start
+cp "$client/sub_start.sh" "$client/start.sh" # for both_ways.sh
 relative_kit() { cd "$client/.." && quiet -- startup; }
 check_output "a relative kit works" "$(kit_prints '<>' "$library" 2 client)" relative_kit
 chmod -x "$client/sub_start.sh"
@@ -154,8 +153,6 @@ check "a truncated library causes one line" cannot "cut.so cannot be used" "$bad
 check "a library whose path has a space causes one line" cannot "LD_PRELOAD cannot contain a path" "$SCRATCH/with space/libflarena.so"
 check "a library whose path has a colon causes one line" cannot "LD_PRELOAD cannot contain a path" "$SCRATCH/with:colon/libflarena.so"
 check "a library whose path ld.so would expand causes one line" cannot "LD_PRELOAD cannot contain a path" "$SCRATCH/\$LIB.so"
-check_output "with FLARENA_LOG=off nothing is printed and the job starts" started \
-    start FLARENA_LOG=off FLARENA_LIB=/nowhere -- -- echo started
 unreadable() {
     local output
     [ "$(id -u)" -eq 0 ] || { echo "root is needed to become another user" && exit 77; }

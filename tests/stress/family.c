@@ -1,37 +1,15 @@
 // Calls every function of the malloc family and checks each result: address, alignment, usable size, zeros, errno.
+#include "jemalloc.h"
 #include "stress.h"
 
-static void (*cfree_)(void *), (*free_sized_)(void *, size_t), (*free_aligned_sized_)(void *, size_t, size_t);
-static void *(*mallocx_)(size_t, int), *(*rallocx_)(void *, size_t, int);
-static size_t (*xallocx_)(void *, size_t, size_t, int), (*sallocx_)(const void *, int), (*nallocx_)(size_t, int);
-static void (*dallocx_)(void *, int), (*sdallocx_)(void *, size_t, int);
-static int (*mallctl_)(const char *, void *, size_t *, void *, size_t);
-static int (*flarena_trim_)(void), (*flarena_mark_)(const char *, const char *, long), (*flarena_stats_json_)(char *, size_t);
+extern void cfree(void *block) __attribute__((weak));
+extern void free_sized(void *block, size_t size) __attribute__((weak));
+extern void free_aligned_sized(void *block, size_t alignment, size_t size) __attribute__((weak));
 
-void find_family(void) {
-    const struct {
-        const char *name;
-        void *place;
-        bool of_jemalloc;
-    } names[] = {
-        {"cfree", &cfree_, false},
-        {"free_sized", &free_sized_, false},
-        {"free_aligned_sized", &free_aligned_sized_, false},
-        {"flarena_trim", &flarena_trim_, false},
-        {"flarena_mark", &flarena_mark_, false},
-        {"flarena_stats_json", &flarena_stats_json_, false},
-        {"mallocx", &mallocx_, true},
-        {"rallocx", &rallocx_, true},
-        {"xallocx", &xallocx_, true},
-        {"sallocx", &sallocx_, true},
-        {"nallocx", &nallocx_, true},
-        {"dallocx", &dallocx_, true},
-        {"sdallocx", &sdallocx_, true},
-        {"mallctl", &mallctl_, true},
-    };
-    for (size_t i = 0; i < COUNT(names); i++)
-        if (!names[i].of_jemalloc || mode_is("jemalloc"))
-            *(void **)names[i].place = dlsym(RTLD_DEFAULT, names[i].name);
+static bool is_jemalloc;
+
+__attribute__((constructor)) static void find_mode(void) {
+    is_jemalloc = mode_is("jemalloc");
 }
 
 // Counts as a call of the family, because jemalloc takes a lock for it that a fork in a handler would wait for.
@@ -39,8 +17,8 @@ static bool is_from_jemalloc(void *start) {
     unsigned arena;
     size_t length = sizeof arena;
     int error = -1;
-    if (mallctl_ != NULL)
-        CALL(error = mallctl_("arenas.lookup", &arena, &length, &start, sizeof start));
+    if (is_jemalloc)
+        CALL(error = mallctl("arenas.lookup", &arena, &length, &start, sizeof start));
     return error == 0;
 }
 
@@ -127,15 +105,15 @@ void obtain(struct worker *worker, struct block *block) {
         CALL(start = call[0] == 'v' ? valloc(size) : pvalloc(size));
         break;
     case 8:
-        if (mallocx_ != NULL) {
+        if (is_jemalloc) {
             alignment = one_in(worker, 2) ? 8 : random_alignment(worker);
             zeroed = one_in(worker, 2);
             call = "mallocx";
             size += size == 0; // jemalloc leaves mallocx(0) undefined
             size_t promised;
-            CALL(promised = nallocx_(size, 0));
+            CALL(promised = nallocx(size, 0));
             MUST(promised >= size, "nallocx(%zu): %zu", size, promised);
-            CALL(start = mallocx_(size, __builtin_ctzl(alignment) | (zeroed ? 0x40 : 0)));
+            CALL(start = mallocx(size, __builtin_ctzl(alignment) | (zeroed ? 0x40 : 0)));
             errno = start == NULL ? ENOMEM : errno;
             break;
         }
@@ -178,15 +156,15 @@ void resize(struct worker *worker, struct block *block) {
     const char *call = "realloc";
     errno = 0;
     // rallocx copies all of a large block, so it is not called for gigabytes that were never written.
-    if (rallocx_ != NULL && old < 16 * MB && one_in(worker, 8)) {
+    if (is_jemalloc && old < 16 * MB && one_in(worker, 8)) {
         call = "rallocx";
-        CALL(start = rallocx_(block->start, size, 0));
+        CALL(start = rallocx(block->start, size, 0));
         errno = start == NULL ? ENOMEM : errno;
     } else if (one_in(worker, 8)) {
         call = "reallocarray";
         CALL(start = reallocarray(block->start, size, 1));
-    } else if (xallocx_ != NULL && one_in(worker, 8)) {
-        CALL(xallocx_(block->start, size, 0, 0));
+    } else if (is_jemalloc && one_in(worker, 8)) {
+        CALL(xallocx(block->start, size, 0, 0));
         check_block(block, old < size ? old : size, "after xallocx");
         if (size >= old)
             return;
@@ -222,26 +200,26 @@ void release(struct worker *worker, struct block *block) {
         MUST(start == NULL, "realloc(block, 0) is %p", start);
         break;
     case 1:
-        if (cfree_ != NULL) {
-            CALL(cfree_(start));
+        if (cfree != NULL) {
+            CALL(cfree(start));
             break;
         } // fallthrough
     case 2:
-        if (free_sized_ != NULL) {
-            CALL(free_sized_(start, size));
+        if (free_sized != NULL) {
+            CALL(free_sized(start, size));
             break;
         } // fallthrough
     case 3:
-        if (free_aligned_sized_ != NULL) {
-            CALL(free_aligned_sized_(start, block->alignment, size));
+        if (free_aligned_sized != NULL) {
+            CALL(free_aligned_sized(start, block->alignment, size));
             break;
         } // fallthrough
     case 4:
-        if (dallocx_ != NULL) {
+        if (is_jemalloc) {
             size_t usable;
-            CALL(usable = sallocx_(start, 0));
+            CALL(usable = sallocx(start, 0));
             MUST(usable >= size, "sallocx of %zu: %zu", size, usable);
-            CALL(dallocx_(start, 0));
+            CALL(dallocx(start, 0));
             break;
         } // fallthrough
     default:
@@ -266,16 +244,16 @@ void read_statistics(struct worker *worker) {
         break;
     }
     case 2:
-        if (flarena_stats_json_ != NULL)
-            CALL(flarena_stats_json_(json, sizeof json));
+        if (flarena_stats_json != NULL)
+            CALL(flarena_stats_json(json, sizeof json));
         break;
     case 3:
-        if (flarena_mark_ != NULL)
-            CALL(flarena_mark_("stress", NULL, worker->done));
+        if (flarena_mark != NULL)
+            CALL(flarena_mark("stress", NULL, worker->done));
         break;
     case 4:
-        if (enabled[TRIM] && flarena_trim_ != NULL)
-            CALL(flarena_trim_());
+        if (enabled[TRIM] && flarena_trim != NULL)
+            CALL(flarena_trim());
         break;
     case 5:
         if (enabled[TRIM])

@@ -9,23 +9,34 @@ const char *replay;
 size_t thread_count = 4, live_bytes = 128 * MB;
 long operations = 100000, seconds;
 
-static void select_classes(const char *names, bool value) {
+static void switch_off(const char *names) {
     for (size_t length; *names != '\0'; names += length + (names[length] == ',')) {
         int found = 0;
         length = strcspn(names, ",");
         for (int i = 0; i < CLASSES; i++)
             if (strlen(CLASS_NAMES[i]) == length && strncmp(names, CLASS_NAMES[i], length) == 0)
-                enabled[i] = value, found = 1;
+                enabled[i] = false, found = 1;
         CHECK(found, "no class %s", names);
     }
 }
 
-static bool number_option(const char *argument, const char *name, unsigned long long *value) {
-    size_t length = strlen(name);
-    if (strncmp(argument, name, length) != 0 || argument[length] != '=')
-        return false;
-    *value = strtoull(argument + length + 1, NULL, 0);
-    return true;
+// The options with a number, which is multiplied by the unit.
+static const struct {
+    const char *name;
+    void *value;
+    uint64_t unit;
+} NUMBERS[] = {{"--seed=", &first_seed, 1},  {"--threads=", &thread_count, 1},     {"--operations=", &operations, 1},
+               {"--live=", &live_bytes, MB}, {"--mappings=", &mappings_held, 1}, {"--seconds=", &seconds, 1}};
+
+static bool is_number_option(const char *argument) {
+    for (size_t i = 0; i < COUNT(NUMBERS); i++) {
+        size_t length = strlen(NUMBERS[i].name);
+        if (strncmp(argument, NUMBERS[i].name, length) == 0) {
+            *(uint64_t *)NUMBERS[i].value = strtoull(argument + length, NULL, 0) * NUMBERS[i].unit;
+            return true;
+        }
+    }
+    return false;
 }
 
 // Composes the command line that repeats this run, with the seed.
@@ -39,34 +50,22 @@ static void compose_replay(int argc, char **argv) {
 }
 
 void read_options(int argc, char **argv) {
-    unsigned long long value;
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
     memset(enabled, true, sizeof enabled);
     first_seed = (uint64_t)now.tv_nsec / 1000 * 1000003 % 1000000007;
     for (int i = 1; i < argc; i++) {
-        if (number_option(argv[i], "--seed", &value))
-            first_seed = value;
-        else if (number_option(argv[i], "--threads", &value))
-            thread_count = value < 1 ? 1 : value > MOST_THREADS ? MOST_THREADS : value;
-        else if (number_option(argv[i], "--operations", &value))
-            operations = (long)value;
-        else if (number_option(argv[i], "--live", &value))
-            live_bytes = value * MB;
-        else if (number_option(argv[i], "--mappings", &value))
-            mappings_held = value;
-        else if (number_option(argv[i], "--seconds", &value))
-            seconds = (long)value, operations = INT64_MAX / 2;
-        else if (strcmp(argv[i], "--failures") == 0)
+        if (is_number_option(argv[i]))
+            continue;
+        if (strcmp(argv[i], "--failures") == 0)
             failures_expected = true;
-        else if (strncmp(argv[i], "--only=", 7) == 0)
-            memset(enabled, false, sizeof enabled), select_classes(argv[i] + 7, true);
-        else if (strncmp(argv[i], "--with=", 7) == 0)
-            select_classes(argv[i] + 7, true);
         else if (strncmp(argv[i], "--without=", 10) == 0)
-            select_classes(argv[i] + 10, false);
+            switch_off(argv[i] + 10);
         else
             CHECK(false, "unknown option %s; stress.c begins with the list", argv[i]);
     }
+    CHECK(thread_count >= 1 && thread_count <= MOST_THREADS, "%zu threads", thread_count);
+    if (seconds > 0)
+        operations = INT64_MAX / 2;
     compose_replay(argc, argv);
 }

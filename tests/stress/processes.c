@@ -1,5 +1,6 @@
 // Other processes: forked children that check every block and continue, started programs, and a helper that sends
 // requests to the control channel.
+#include "governor/channel.h"
 #include "stress.h"
 #include <spawn.h>
 
@@ -87,18 +88,12 @@ void start_another(struct worker *worker) {
         spawn();
 }
 
-static long long now_ms(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * 1000LL + now.tv_nsec / 1000000;
-}
-
 // Forks in a signal handler, as a supervisor may do. The child only calls async-signal-safe functions.
 void fork_in_handler(int signal) {
     // A fork of gigabytes takes 100 ms, and later writes copy pages. Without this limit the program would only fork.
-    static _Atomic long long next_ms;
-    long long start_ms = now_ms();
-    if (start_ms < next_ms)
+    static _Atomic double next;
+    double start = clock_seconds(CLOCK_MONOTONIC);
+    if (start < next)
         return;
     int saved = errno;
     pid_t child = fork();
@@ -107,37 +102,18 @@ void fork_in_handler(int signal) {
     // A raw call, because waitpid is a cancellation point and the interrupted thread may be inside malloc.
     while (child > 0 && syscall(SYS_wait4, child, NULL, 0, NULL) < 0 && errno == EINTR)
         ;
-    long long end_ms = now_ms();
-    next_ms = end_ms + 20 * (end_ms - start_ms);
+    double end = clock_seconds(CLOCK_MONOTONIC);
+    next = end + 20 * (end - start);
     errno = saved;
 }
 
-static int connect_to(pid_t pid) {
-    char path[64], line[1024], *field;
-    snprintf(path, sizeof path, "/proc/%d/stat", pid);
-    FILE *stat = fopen(path, "re");
-    if (stat == NULL || fgets(line, sizeof line, stat) == NULL)
-        _exit(0);
-    fclose(stat);
-    field = strrchr(line, ')');
-    for (int number = 2; number < 22 && field != NULL; number++)
-        field = strchr(field + 1, ' ');
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    int length = snprintf(address.sun_path + 1, sizeof address.sun_path - 1, "flarena/%d/%lld", pid, field ? atoll(field + 1) : 0);
-    int channel = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (connect(channel, (struct sockaddr *)&address, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length)) == 0)
-        return channel;
-    close(channel);
-    return -1;
-}
-
-static void send_requests(pid_t pid) {
+static void send_requests(pid_t pid, unsigned long long ticks) {
     static const char *const requests[] = {"trim\n", "stats\n", "ping\n", "stats\nstats\n", "\n", "tri", "what\n", "who\n", "sites\n"};
     // With an even seed allocation sites do not start.
     const unsigned count = COUNT(requests) - (first_seed % 2 == 0 ? 1 : 0);
     char first[4096], rest[4096];
     for (unsigned round = 0;; round++) {
-        int channel = connect_to(pid);
+        int channel = connect_to(pid, ticks);
         const char *request = requests[round % count];
         if (channel >= 0) {
             if (send(channel, request, strlen(request), MSG_NOSIGNAL) > 0 && strchr(request, '\n') != NULL) {
@@ -155,28 +131,18 @@ static void send_requests(pid_t pid) {
     }
 }
 
-static void send_signals(pid_t pid) {
+static void send_signals(pid_t pid, unsigned long long ticks) {
     // A fork takes up to 200 ms if it interrupts the recycler while the governor waits for the recycler's lock.
     for (;; usleep(100000))
         kill(pid, SIGUSR1);
 }
 
-static pid_t start_helper(void (*work)(pid_t)) {
-    pid_t pid = getpid(), helper = fork();
-    if (helper != 0)
-        return helper;
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() == pid)
-        work(pid);
-    _exit(0);
-}
-
 pid_t start_requester(void) {
-    return enabled[OUTSIDE] ? start_helper(send_requests) : -1;
+    return enabled[OUTSIDE] ? start_client(send_requests) : -1;
 }
 
 pid_t start_interrupter(void) {
-    return enabled[SIGNALS] || enabled[SIGNAL_FORKS] ? start_helper(send_signals) : -1;
+    return enabled[SIGNALS] || enabled[SIGNAL_FORKS] ? start_client(send_signals) : -1;
 }
 
 void end_helper(pid_t helper) {

@@ -1,7 +1,6 @@
 // random calls of the malloc family from many threads, with forks, signals, markers and trims, lose no byte
 //
-//   stress [--seed=N] [--threads=N] [--operations=N] [--live=MB] [--seconds=N] [--failures] [--mappings=N]
-//          [--only=CLASS,...] [--with=CLASS,...] [--without=CLASS,...]
+//   stress [--seed=N] [--threads=N] [--operations=N] [--live=MB] [--seconds=N] [--failures] [--mappings=N] [--without=CLASS,...]
 //
 // With one thread the same seed repeats the same operations. With more threads each repeats its choices, except for blocks
 // that another thread has locked.
@@ -251,7 +250,6 @@ static void run_threads(void) {
 
 int main(int argc, char **argv) {
     read_options(argc, argv);
-    find_family();
     printf("%s\n", replay);
     fflush(stdout);
     size_t files = count_descriptors();

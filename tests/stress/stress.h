@@ -60,7 +60,6 @@ void set_block(struct worker *worker, struct block *block, void *start, size_t s
 void clear_block(struct block *block);
 
 // family.c
-void find_family(void);
 void obtain(struct worker *worker, struct block *block);
 void resize(struct worker *worker, struct block *block);
 void release(struct worker *worker, struct block *block);

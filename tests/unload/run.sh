@@ -13,9 +13,7 @@ LIBPYTHON=$(ldconfig -p | sed -n 's,.* => \(.*/libpython3\.[0-9]*\.so[.0-9]*\)$,
 [ -n "$LIBPYTHON" ] && cp "$LIBPYTHON" "$LIBPYTHON_COPY"
 compile_all .
 for mode in "${MODES[@]}"; do
-    for source in reload close_during_request; do
-        check "$mode: $(sentence_of $source.c)" run_program "$mode" "$SCRATCH/$source"
-    done
+    check_tests_of plugin.c "$mode"
     if [ -n "$LIBPYTHON" ]; then
         check "$mode: $(sentence_of libpython.c)" run_program "$mode" "$SCRATCH/libpython"
     else

@@ -18,7 +18,7 @@ use super::load::{self, Load};
 use super::model::Run;
 use super::series::{pause, Sample, Series};
 use super::tree::{self, Member};
-use crate::report::output::write::create;
+use crate::output::create;
 use crate::run::{cannot_start, Environment};
 
 /// Processes that outlive the command get this long before they are ended.

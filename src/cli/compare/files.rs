@@ -1,12 +1,8 @@
-//! The comparison as JSON, as a picture and as an HTML page. Pure.
+//! The comparison as JSON. Pure.
 
-use maud::html;
 use serde_json::{json, Map, Value};
 
 use super::model::{Comparison, Outcome, METRICS};
-use super::text;
-use crate::report::output::chart::{self, Chart, Line};
-use crate::report::output::html;
 
 pub fn json(comparison: &Comparison) -> Value {
     let outcomes = comparison.outcomes.iter();
@@ -47,37 +43,6 @@ fn variant(comparison: &Comparison, outcome: &Outcome) -> Value {
     })
 }
 
-/// The memory of the typical run of each variant.
-pub fn chart(comparison: &Comparison) -> Chart {
-    let line = |outcome: &Outcome| {
-        Some(Line {
-            name: outcome.name.clone(),
-            points: outcome.typical_run()?.series.points(),
-        })
-    };
-    let lines = comparison.outcomes.iter().filter_map(line).collect();
-    chart::lines("Memory over time", "PSS of all processes", lines)
-}
-
-pub fn page(comparison: &Comparison) -> String {
-    let caption = "PSS of all processes, CPU and elapsed time: mean of the runs, and the change against plain";
-    let body = html! {
-        header {
-            h1 { "Memory with and without flarena" }
-            p { (comparison.title()) }
-        }
-        main {
-            section { (text::grid(comparison).page("variants", caption)) }
-            section {
-                @for sentence in text::sentences(comparison) { p.evidence { (sentence) } }
-                (chart(comparison).figure())
-                p { (text::CHARTED_RUN) }
-            }
-        }
-    };
-    html::document("flarena compare", &body)
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::model::fixtures::{comparison, outcome};
@@ -98,18 +63,5 @@ mod tests {
             "less"
         );
         assert_eq!(flarena["runs"][0]["pss"].as_array().unwrap().len(), 21);
-    }
-
-    #[test]
-    fn the_page_escapes_names_and_has_table_and_chart() {
-        let mut all = comparison(vec![outcome(PLAIN, &[100.0])]);
-        all.command = "<b>.py".to_owned();
-        let page = page(&all);
-        assert!(
-            page.contains("&lt;b&gt;.py") && !page.contains("<b>.py"),
-            "{page}"
-        );
-        assert!(page.contains("<th scope=\"row\">plain</th>") && page.contains("</svg>"));
-        assert!(chart(&all).picture("").starts_with("<svg "));
     }
 }

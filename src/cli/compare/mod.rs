@@ -24,7 +24,6 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rustix::process::{getpid, set_child_subreaper};
 
 use crate::library::program::start_error;
-use crate::report::output::write;
 use crate::run::cannot_start;
 use crate::{exit, output, units};
 use execution::{execute, End, Interrupts};
@@ -250,27 +249,20 @@ fn show(args: &Args, comparison: &Comparison) -> anyhow::Result<()> {
         output::note("no run succeeded, so there is nothing to compare");
         return Ok(());
     }
+    let summary = text::summary(comparison);
     if args.markdown {
-        output::print(&text::markdown(comparison))?;
+        output::print(&summary.markdown())?;
     } else if !args.json {
-        let width = output::terminal_width().map_or(80, usize::from);
+        let width = output::terminal_width().unwrap_or(80);
         let picture = format!("Chart: {}\n", args.dir.join("memory.svg").display());
-        output::print(&(text::page(comparison, width) + &picture))?;
+        output::print(&(summary.text(Some(width)) + &picture))?;
     }
     let picture = args.dir.join("memory.svg");
-    replace(
-        &picture,
-        &files::chart(comparison).picture(&comparison.command),
-    )?;
+    output::replace(&picture, &summary.chart.picture(&comparison.command))?;
     if let Some(page) = &args.html {
-        replace(page, &files::page(comparison))?;
+        output::replace(page, &summary.page())?;
     }
     Ok(())
-}
-
-fn replace(path: &Path, text: &str) -> anyhow::Result<()> {
-    write::replace(path, text.as_bytes())
-        .with_context(|| format!("cannot write {}", path.display()))
 }
 
 #[cfg(test)]

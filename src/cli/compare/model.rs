@@ -18,43 +18,20 @@ pub struct Metric {
     pub text: fn(f64) -> String,
 }
 
-pub const METRICS: [Metric; 5] = [
-    Metric {
-        key: "peak_pss_bytes",
-        heading: "PEAK",
-        name: "memory at the peak",
-        of: |run| Some(run.series.peak()),
-        text: size,
-    },
-    Metric {
-        key: "mean_pss_bytes",
-        heading: "MEAN",
-        name: "memory on average",
-        of: |run| Some(run.series.mean()),
-        text: size,
-    },
-    Metric {
-        key: "idle_pss_bytes",
-        heading: "IDLE",
-        name: "memory when idle",
-        of: |run| run.series.idle(),
-        text: size,
-    },
-    Metric {
-        key: "cpu_s",
-        heading: "CPU",
-        name: "CPU time",
-        of: |run| Some(run.cpu_s),
-        text: seconds,
-    },
-    Metric {
-        key: "wall_s",
-        heading: "TIME",
-        name: "elapsed time",
-        of: |run| Some(run.wall_s),
-        text: seconds,
-    },
-];
+/// A figure from each row: its name in JSON, its heading, its name in a sentence, its value and the form of that.
+macro_rules! metrics {
+    ($($key:ident: $heading:literal, $name:literal, $of:expr, $text:expr;)*) => {
+        [$(Metric { key: stringify!($key), heading: $heading, name: $name, of: $of, text: $text }),*]
+    };
+}
+
+pub const METRICS: [Metric; 5] = metrics! {
+    peak_pss_bytes: "PEAK", "memory at the peak", |run| Some(run.series.peak()), size;
+    mean_pss_bytes: "MEAN", "memory on average", |run| Some(run.series.mean()), size;
+    idle_pss_bytes: "IDLE", "memory when idle", |run| run.series.idle(), size;
+    cpu_s: "CPU", "CPU time", |run| Some(run.cpu_s), seconds;
+    wall_s: "TIME", "elapsed time", |run| Some(run.wall_s), seconds;
+};
 
 /// `9.87 s`, `41.2 s`
 fn seconds(seconds: f64) -> String {

@@ -1,13 +1,30 @@
-//! The table and the sentences on a terminal and in Markdown. Pure.
+//! The table, the sentences and the chart. Pure.
 
 use super::model::{Comparison, Metric, Outcome, METRICS};
-use crate::output::wrap;
-use crate::report::output::grid::Grid;
+use crate::report::output::{chart, Grid, Summary};
 use crate::report::ChangeVerdict;
 
-pub const CHARTED_RUN: &str = "Of each variant: the run with the median mean size";
+/// Of each variant, the chart shows the typical run.
+pub fn summary(comparison: &Comparison) -> Summary {
+    let line = |outcome: &Outcome| {
+        let points = outcome.typical_run()?.series.points();
+        Some((outcome.name.clone(), points))
+    };
+    let lines = comparison.outcomes.iter().filter_map(line).collect();
+    let note = "PSS of all processes, in the run of each variant with the median mean size";
+    Summary {
+        program: "flarena compare",
+        heading: "Memory with and without flarena",
+        sentence: comparison.title(),
+        caption: "PSS of all processes, CPU and elapsed time: mean of the runs, and the change against plain",
+        grid: grid(comparison),
+        notes: sentences(comparison),
+        chart: chart::lines(note.to_owned(), lines),
+    }
+}
+
 /// The name and the figures of each variant with a run.
-pub fn grid(comparison: &Comparison) -> Grid {
+fn grid(comparison: &Comparison) -> Grid {
     let row = |outcome: &Outcome| {
         let mut row = vec![outcome.name.clone()];
         row.extend(
@@ -58,7 +75,7 @@ fn failure(outcome: &Outcome) -> Option<String> {
 
 /// One sentence for each mode of flarena against plain and against each other allocator, and how to
 /// read the table.
-pub fn sentences(comparison: &Comparison) -> Vec<String> {
+fn sentences(comparison: &Comparison) -> Vec<String> {
     let mut sentences: Vec<String> = comparison.outcomes.iter().filter_map(failure).collect();
     let has_runs = |outcome: &&Outcome| !outcome.runs.is_empty();
     let flarena = comparison
@@ -105,27 +122,6 @@ fn sentence(base: &Outcome, new: &Outcome) -> String {
     let all = joined(parts).into_iter().chain(uncertain).chain(equal);
     let all: Vec<String> = all.collect();
     format!("{} against {}: {}.", new.name, base.name, all.join("; "))
-}
-
-/// Title, table and sentences in Markdown.
-pub fn markdown(comparison: &Comparison) -> String {
-    let table = grid(comparison).markdown();
-    let mut text = format!("{}\n\n{table}\n", comparison.title());
-    text.extend(
-        sentences(comparison)
-            .iter()
-            .map(|sentence| format!("- {sentence}\n")),
-    );
-    text
-}
-
-/// Title, table and sentences.
-pub fn page(comparison: &Comparison, width: usize) -> String {
-    let mut page = format!("{}\n\n{}\n", comparison.title(), grid(comparison).text());
-    for sentence in sentences(comparison) {
-        page += &(wrap(&sentence, Some(width)).join("\n") + "\n");
-    }
-    page
 }
 
 #[cfg(test)]
@@ -180,7 +176,7 @@ mod tests {
 
     #[test]
     fn the_markdown_has_a_table_with_changes_and_the_sentences() {
-        let text = markdown(&example());
+        let text = summary(&example()).markdown();
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[2], "| PSS | PEAK | MEAN | IDLE | CPU | TIME |");
         assert!(
@@ -248,5 +244,19 @@ mod tests {
         one.runs = 1;
         assert!(grid(&one).text().contains(" -50 %"));
         assert!(sentences(&one).last().unwrap().contains("--runs 3"));
+    }
+
+    #[test]
+    fn the_page_escapes_names_and_has_table_and_chart() {
+        let mut all = comparison(vec![outcome(PLAIN, &[100.0])]);
+        all.command = "<b>.py".to_owned();
+        let summary = summary(&all);
+        let page = summary.page();
+        assert!(
+            page.contains("&lt;b&gt;.py") && !page.contains("<b>.py"),
+            "{page}"
+        );
+        assert!(page.contains("<th scope=\"row\">plain</th>") && page.contains("</svg>"));
+        assert!(summary.chart.picture("").starts_with("<svg "));
     }
 }

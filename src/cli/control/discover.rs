@@ -19,20 +19,16 @@ pub fn listening() -> Vec<Process> {
 /// Processes with a control channel, and processes that only map the library.
 pub fn with_library() -> (Vec<Process>, Vec<Process>) {
     let mut tables = Tables::default();
-    let (listening, others): (Vec<_>, Vec<_>) = Process::all()
-        .into_iter()
-        .partition(|process| tables.contains(process));
-    let without_channel = others.into_iter();
-    let without_channel = without_channel.filter(|process| has_library(process).unwrap_or(false));
-    (listening, without_channel.collect())
+    let all = Process::all().into_iter();
+    let (listening, mut others): (Vec<_>, Vec<_>) = all.partition(|one| tables.contains(one));
+    others.retain(|process| has_library(process).unwrap_or(false));
+    (listening, others)
 }
 
 /// Whether the process maps the library.
 pub fn has_library(process: &Process) -> Result<bool, ReadError> {
-    Ok(process
-        .maps()?
-        .iter()
-        .any(|mapping| mapping.file_name() == FILE_NAME))
+    let maps = process.maps()?;
+    Ok(maps.iter().any(|map| map.file_name() == FILE_NAME))
 }
 
 /// The tables that were read, by network namespace.
@@ -67,12 +63,11 @@ impl Tables {
 
 /// Lines of `Num RefCount Protocol Flags Type St Inode Path`. An abstract name starts with `@`.
 fn parse(table: &str) -> HashSet<Address> {
-    let names = table
-        .lines()
-        .filter_map(|line| line.split_ascii_whitespace().nth(7));
-    names
-        .filter_map(|name| Address::parse(name.strip_prefix('@')?))
-        .collect()
+    let address = |line: &str| {
+        let name = line.split_ascii_whitespace().nth(7)?;
+        Address::parse(name.strip_prefix('@')?)
+    };
+    table.lines().filter_map(address).collect()
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The answer of a process: a JSON object. It is kept unchanged, because the library may be older
 //! or newer than the command: unknown fields are printed, and missing fields are `None`.
 
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
 #[derive(Debug, Clone, PartialEq)]
@@ -38,19 +39,13 @@ impl Stats {
 
     /// A text field; `None` if it is empty or `-`.
     pub fn text(&self, name: &str) -> Option<&str> {
-        self.fields
-            .get(name)?
-            .as_str()
-            .filter(|text| !text.is_empty() && *text != "-")
+        let text = self.value(name)?;
+        (!matches!(text, "" | "-")).then_some(text)
     }
 
     /// A size or a count.
     pub fn number(&self, name: &str) -> Option<u64> {
-        self.fields.get(name)?.as_u64()
-    }
-
-    pub fn signed(&self, name: &str) -> Option<i64> {
-        self.fields.get(name)?.as_i64()
+        self.value(name)
     }
 
     /// Objects in a list.
@@ -59,17 +54,15 @@ impl Stats {
         list.into_iter().flatten().filter_map(Value::as_object)
     }
 
-    pub fn flag(&self, name: &str) -> Option<bool> {
-        self.fields.get(name)?.as_bool()
+    /// A field of this type.
+    pub fn value<'a, T: Deserialize<'a>>(&'a self, name: &str) -> Option<T> {
+        T::deserialize(self.fields.get(name)?).ok()
     }
 
     /// The fields of a nested object, in their order.
     pub fn group(&self, name: &str) -> impl Iterator<Item = (&String, &Value)> + use<'_> {
-        self.fields
-            .get(name)
-            .and_then(Value::as_object)
-            .into_iter()
-            .flatten()
+        let fields = self.fields.get(name).and_then(Value::as_object);
+        fields.into_iter().flatten()
     }
 
     /// Resident shared memory.
@@ -124,7 +117,7 @@ mod tests {
         let stats = Stats::parse(r#"{"rss_bytes":"many","site":7,"owner":"yes"}"#).unwrap();
         assert_eq!(stats.number("rss_bytes"), None);
         assert_eq!(stats.text("site"), None);
-        assert_eq!(stats.flag("owner"), None);
+        assert_eq!(stats.value::<bool>("owner"), None);
         assert_eq!(stats.unused_bytes(), None);
     }
 

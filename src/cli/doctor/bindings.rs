@@ -39,14 +39,11 @@ impl Bindings {
             }
             let bias = image.start.wrapping_sub(malloc.first_address);
             let slots = malloc.slots.iter();
-            let servers: BTreeSet<&str> = slots
+            let calls: BTreeSet<_> = slots
                 .filter_map(|slot| read_pointer(memory.as_ref()?, bias.wrapping_add(*slot)))
                 .filter_map(|target| maps.iter().find(|map| map.contains(target)))
-                .map(Mapping::path)
+                .map(|map| (path(), map.path().to_owned()))
                 .collect();
-            let calls = servers
-                .into_iter()
-                .map(|server| (path(), server.to_owned()));
             found.calls.extend(calls);
         }
         found.remove_indirect_calls();
@@ -89,14 +86,11 @@ impl Bindings {
 fn images(maps: &[Mapping]) -> impl Iterator<Item = &Mapping> {
     let code = maps.iter().filter(|map| map.is_executable);
     let programs: BTreeSet<&str> = code.map(Mapping::path).collect();
-    let is_loader = |map: &Mapping| {
-        let starts = ["ld-", "ld.so", "ld64"];
-        starts
-            .iter()
-            .any(|start| map.file_name().starts_with(start))
-    };
+    let starts = ["ld-", "ld.so", "ld64"];
+    let is_loader = move |name: &str| starts.iter().any(|start| name.starts_with(start));
     maps.iter().filter(move |map| {
-        map.offset == 0 && map.is_file() && programs.contains(map.path()) && !is_loader(map)
+        let is_first = map.offset == 0 && map.is_file();
+        is_first && programs.contains(map.path()) && !is_loader(map.file_name())
     })
 }
 

@@ -53,18 +53,14 @@ impl Finding {
         Self::new(Level::Error, fact)
     }
 
-    pub fn remedy(self, remedy: impl Into<String>) -> Self {
-        Self {
-            remedy: Some(remedy.into()),
-            ..self
-        }
+    pub fn remedy(mut self, remedy: impl Into<String>) -> Self {
+        self.remedy = Some(remedy.into());
+        self
     }
 
-    pub fn bytes(self, bytes: impl Into<Option<u64>>) -> Self {
-        Self {
-            bytes: bytes.into(),
-            ..self
-        }
+    pub fn bytes(mut self, bytes: impl Into<Option<u64>>) -> Self {
+        self.bytes = bytes.into();
+        self
     }
 }
 
@@ -82,10 +78,8 @@ pub fn render(findings: &[Finding], width: Option<usize>, all: bool) -> String {
     let mut shown: Vec<&Finding> = findings.iter().collect();
     shown.retain(|finding| all || finding.level >= Level::Warning || is_answer(finding));
     shown.sort_by_key(|finding| finding.level);
-    let mut page = row("LEVEL", "FINDING");
-    for finding in &shown {
-        page += &text(finding, width);
-    }
+    let mut page = format!(" {:<1$}FINDING\n", "LEVEL", MARGIN - 1);
+    page.extend(shown.iter().map(|finding| text(finding, width)));
     page += &match (count(Level::Error), count(Level::Warning)) {
         (0, 0) => "no problem found\n".to_owned(),
         (errors, warnings) => {
@@ -99,20 +93,13 @@ pub fn render(findings: &[Finding], width: Option<usize>, all: bool) -> String {
     }
 }
 
-fn row(level: &str, text: &str) -> String {
-    format!(" {level:<0$}{text}\n", MARGIN - 1)
-}
-
 /// The fact and its remedy, wrapped. A line to paste stands whole below the text, or further to the left if it would not
 /// fit otherwise.
 fn text(finding: &Finding, width: Option<usize>) -> String {
-    let wrap =
-        |line: &str, margin| output::wrap(line, width.map(|width| width.saturating_sub(margin)));
-    let mut level = format!("{:?}", finding.level).to_lowercase();
-    let mut text = String::new();
-    for line in wrap(&output::plain(&finding.fact), MARGIN) {
-        text += &row(&std::mem::take(&mut level), &line);
-    }
+    let margin = |text: &str| format!(" {text:<0$}", MARGIN - 1);
+    let level = margin(&format!("{:?}", finding.level).to_lowercase());
+    let fact = output::plain(&finding.fact);
+    let mut text = output::wrapped(&fact, &level, &margin(""), width);
     let mut bullet = "-> ";
     for line in finding.remedy.iter().flat_map(|remedy| remedy.lines()) {
         if let Some(line) = line.strip_prefix(PASTE) {
@@ -121,10 +108,9 @@ fn text(finding: &Finding, width: Option<usize>) -> String {
             text += &format!("{:indent$}{line}\n", "");
             continue;
         }
-        for part in wrap(line, MARGIN + bullet.len()) {
-            text += &row("", &(bullet.to_owned() + &part));
-            bullet = "   ";
-        }
+        let later = margin("") + "   ";
+        text += &output::wrapped(line, &(margin("") + bullet), &later, width);
+        bullet = "   ";
     }
     text
 }

@@ -124,10 +124,7 @@ impl Member {
         let launchers = members.iter().filter(|parent| parent.launches(self));
         let above = |process: &Process| Process::find(process.stat().ok()?.parent).ok();
         let mut ancestors = std::iter::successors(above(&self.process), above);
-        let of = |process: Process| {
-            let mut launchers = launchers.clone();
-            launchers.find(|parent| parent.process.pid == process.pid)
-        };
+        let of = |process| { launchers.clone() }.find(|parent| parent.process == process);
         if let Some(parent) = ancestors.find_map(of) {
             // A scheduler on this machine may be a descendant; a container's variables are inherited.
             let launcher = match self.launcher {
@@ -214,11 +211,9 @@ fn kit_option(process: &Process, s: &Subject) -> Option<&'static str> {
     }
     let text = fs::read_to_string(shell.resolve(&arguments[script])).unwrap_or_default();
     // NVFlare 2.9.1 added the option.
-    let knows_foreground = text.contains("--foreground)");
-    Some(if knows_foreground {
-        "--foreground"
-    } else {
-        "--once"
+    Some(match text.contains("--foreground)") {
+        true => "--foreground",
+        false => "--once",
     })
 }
 

@@ -47,9 +47,8 @@ pub fn huge_pages(s: &Subject) -> Option<Finding> {
         return None;
     }
     if offer.large == Policy::Never && !on_request.is_empty() {
-        return Some(Finding::ok(format!(
-            "pages of {on_request} are available on request, and large blocks ask for them (FLARENA_HUGE)"
-        )));
+        let fact = format!("pages of {on_request} are available on request, and large blocks ask for them (FLARENA_HUGE)");
+        return Some(Finding::ok(fact));
     }
     if !unasked.is_empty() {
         let fact = format!("every program gets pages of {unasked}, also for large blocks");

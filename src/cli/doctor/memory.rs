@@ -40,9 +40,8 @@ pub fn memory(s: &Subject) -> Option<Finding> {
     }
     parts.retain(|(size, ..)| *size >= 1 << 20);
     parts.sort_by_key(|(size, ..)| Reverse(*size));
-    let texts = parts.iter();
-    let texts = texts.map(|(size, name, _)| format!("{} {name}", bytes(*size)));
-    let texts = texts.collect::<Vec<_>>().join(", ");
+    let text = |(size, name, _): &(u64, &str, _)| format!("{} {name}", bytes(*size));
+    let texts = parts.iter().map(text).collect::<Vec<_>>().join(", ");
     let swapped = match status.swap_bytes {
         0 => String::new(),
         size => format!("; {} more are swapped out", bytes(size)),

@@ -83,7 +83,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         };
         output::print_json(&json!({ "subject": about, "findings": findings }))?;
     } else {
-        let width = output::terminal_width().map(usize::from);
+        let width = output::terminal_width();
         output::print(&finding::render(&findings, width, args.all))?;
     }
     Ok(match findings.iter().map(|finding| finding.level).max() {
@@ -126,6 +126,7 @@ const RULES: &[Rule] = &[
     Each("bad-setting", ALL, program::bad_settings),
     Each("unknown-setting", ALL, program::unknown_settings),
     Each("no-effect", ALL, program::no_effect),
+    One("marker-file", ALL, program::marker_file),
     Each("malloc-conf", ALL, program::malloc_conf_faults),
     One("hugetlb", ALL, program::hugetlb),
     Each("preload-missing", ALL, program::missing_preloads),

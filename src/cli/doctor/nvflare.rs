@@ -52,14 +52,15 @@ pub fn job_cleanup(s: &Subject) -> Option<Finding> {
                  if the peak stays flat, try 2, then 5"
             ))
         }
-        1 => Finding::ok(format!(
-            "the job cleans up after each round ({setting} is 1)"
-        ))
-        .remedy("if the peak stays flat, try 2, then 5: that costs less CPU time"),
-        _ => Finding::ok(format!(
-            "the job cleans up after {rounds} rounds ({setting})"
-        ))
-        .remedy("if the peak grows, set it to 1"),
+        1 => {
+            let fact = format!("the job cleans up after each round ({setting} is 1)");
+            Finding::ok(fact)
+                .remedy("if the peak stays flat, try 2, then 5: that costs less CPU time")
+        }
+        _ => {
+            let fact = format!("the job cleans up after {rounds} rounds ({setting})");
+            Finding::ok(fact).remedy("if the peak grows, set it to 1")
+        }
     })
 }
 
@@ -89,17 +90,16 @@ const WITHOUT_CLEANUP: [&str; 6] = [
 fn cleanups(config: &Value) -> impl Iterator<Item = (String, u64)> {
     let entries = |name: &str| config[name].as_array().into_iter().flatten();
     let executors = entries("executors").map(|entry| &entry["executor"]);
-    entries("workflows")
-        .chain(executors)
-        .filter_map(|component| {
-            let (module, class) = component["path"].as_str()?.rsplit_once('.')?;
-            let set = component["args"]["memory_gc_rounds"].as_u64();
-            let base = class.strip_prefix("PT").or(class.strip_prefix("TF"));
-            let is_known =
-                module.starts_with("nvflare.") && WITHOUT_CLEANUP.contains(&base.unwrap_or(class));
-            let rounds = set.or(is_known.then_some(0))?;
-            Some((format!("memory_gc_rounds of {class}"), rounds))
-        })
+    let components = entries("workflows").chain(executors);
+    components.filter_map(|component| {
+        let (module, class) = component["path"].as_str()?.rsplit_once('.')?;
+        let set = component["args"]["memory_gc_rounds"].as_u64();
+        let base = class.strip_prefix("PT").or(class.strip_prefix("TF"));
+        let is_known =
+            module.starts_with("nvflare.") && WITHOUT_CLEANUP.contains(&base.unwrap_or(class));
+        let rounds = set.or(is_known.then_some(0))?;
+        Some((format!("memory_gc_rounds of {class}"), rounds))
+    })
 }
 
 /// A kit whose script restarts it, although a container or systemd does that.

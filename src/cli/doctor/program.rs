@@ -2,7 +2,7 @@
 
 use flarena_shared::kernel_path::{self, file_name};
 use flarena_shared::pools::is_free_threaded_python;
-use flarena_shared::settings::{self, Allocator, Settings};
+use flarena_shared::settings::{self, Allocator};
 use flarena_shared::{defaults, malloc_conf, python_line};
 
 use super::finding::Finding;
@@ -73,13 +73,13 @@ pub fn library(s: &Subject) -> Option<Finding> {
     } else if header.is_some_and(|header| header.interpreter.is_none()) {
         Finding::warning("the program is statically linked, so no preload can replace its malloc")
             .remedy(LINK_DYNAMICALLY)
-    } else if let Some((Some(parent), launcher)) = s.deployment.launch {
-        let fact = format!(
-            "libflarena.so is not loaded, but process {parent}, which launched this job, has it"
-        );
-        Finding::warning(fact).remedy(launcher.remedy())
-    } else if let Some((None, launcher)) = s.deployment.launch {
-        Finding::note("libflarena.so is not loaded").remedy(launcher.remedy())
+    } else if let Some((parent, launcher)) = s.deployment.launch {
+        let fact = "libflarena.so is not loaded";
+        let has_it = |pid| format!("{fact}, but process {pid}, which launched this job, has it");
+        let of_parent = parent.map(|pid| Finding::warning(has_it(pid)));
+        of_parent
+            .unwrap_or(Finding::note(fact))
+            .remedy(launcher.remedy())
     } else {
         Finding::note("libflarena.so is not loaded: this process runs without flarena")
             .remedy("start it with `flarena run -- COMMAND`")
@@ -90,7 +90,6 @@ pub fn library(s: &Subject) -> Option<Finding> {
 /// answer counts, else the files that define malloc.
 pub fn owner(s: &Subject) -> Option<Finding> {
     let others: Vec<&str> = s.bindings.other_definers().map(file_name).collect();
-    let others = others.join(", ");
     let is_loaded = s.mapped_library().is_some();
     let (fact, is_active) = if let Some(server) = s.bindings.server() {
         let calls = s.bindings.calls.iter();
@@ -98,13 +97,14 @@ pub fn owner(s: &Subject) -> Option<Finding> {
         let fact = format!("{server} serves malloc to {count} of the loaded files");
         (fact, !is_loaded || file_name(server) == FILE_NAME)
     } else if let Some(stats) = s.answer() {
-        match stats.flag("owner") {
+        match stats.value("owner") {
             Some(false) => ("another allocator serves malloc".to_owned(), false),
             _ => ("flarena reports that it serves malloc".to_owned(), true),
         }
     } else if others.is_empty() {
         return Some(Finding::note("the C library serves malloc"));
     } else {
+        let others = others.join(", ");
         let fact = format!("beside the C library, these define malloc: {others}; the doctor cannot see which one is used");
         return Some(Finding::note(fact));
     };
@@ -146,17 +146,16 @@ pub fn channel(s: &Subject) -> Option<Finding> {
 /// The effective options, as the allocator reports them.
 pub fn allocator(s: &Subject) -> Option<Finding> {
     let allocator = s.answer()?.text("allocator").unwrap_or("unknown");
-    if allocator == "jemalloc" {
+    Some(Finding::ok(if allocator == "jemalloc" {
         let words = ["narenas", "dirty_decay_ms", "muzzy_decay_ms", "thp"];
         let option = |name| Some(format!("{name} {}", s.reported("backend", name)?));
         let options: Vec<_> = words.into_iter().filter_map(option).collect();
-        let fact = format!("jemalloc is active: {}", options.join(", "));
-        return Some(Finding::ok(fact));
-    }
-    let arenas = s.reported("settings", "MALLOC_ARENA_MAX");
-    let arenas = arenas.as_deref().unwrap_or("?");
-    let fact = format!("{allocator} is active, with at most {arenas} arenas");
-    Some(Finding::ok(fact))
+        format!("jemalloc is active: {}", options.join(", "))
+    } else {
+        let arenas = s.reported("settings", "MALLOC_ARENA_MAX");
+        let arenas = arenas.as_deref().unwrap_or("?");
+        format!("{allocator} is active, with at most {arenas} arenas")
+    }))
 }
 
 /// jemalloc's default decay is ten seconds, and an idle program's dirty pages stay for ever.
@@ -225,10 +224,6 @@ pub fn bad_settings(s: &Subject) -> Vec<Finding> {
     findings
 }
 
-fn settings_of(s: &Subject) -> Settings {
-    s.settings(|_| ())
-}
-
 /// Variables that look like settings but are not, most likely misspelt.
 pub fn unknown_settings(s: &Subject) -> Vec<Finding> {
     let finding = |fact| Finding::warning(fact).remedy("correct its name, or unset it");
@@ -239,7 +234,18 @@ pub fn unknown_settings(s: &Subject) -> Vec<Finding> {
 pub fn no_effect(s: &Subject) -> Vec<Finding> {
     let is_set = |key| s.get(settings::setting(key).name).is_some();
     let finding = |fact| Finding::note(fact).remedy("set both, or unset it");
-    settings_of(s).without_effect(is_set).map(finding).collect()
+    s.settings(|_| ())
+        .without_effect(is_set)
+        .map(finding)
+        .collect()
+}
+
+/// Markers to a file that cannot be created would go to stderr only.
+pub fn marker_file(s: &Subject) -> Option<Finding> {
+    let fault = s.marker_folder_fault.as_ref()?;
+    let file = s.text("FLARENA_MARKER_FILE");
+    let fact = format!("the folder of FLARENA_MARKER_FILE={file} takes no file: {fault}");
+    Some(Finding::warning(fact).remedy("create the folder, or correct the path"))
 }
 
 pub fn malloc_conf_faults(s: &Subject) -> Vec<Finding> {
@@ -257,10 +263,9 @@ pub fn malloc_conf_faults(s: &Subject) -> Vec<Finding> {
 /// glibc's setting for huge pages. glibc mode follows it.
 pub fn hugetlb(s: &Subject) -> Option<Finding> {
     let tunables = s.text("GLIBC_TUNABLES");
-    let values = tunables.split(':');
-    let mut values = values.filter_map(|one| one.strip_prefix("glibc.malloc.hugetlb="));
-    let has_no_effect =
-        values.next_back()? != "0" && settings_of(s).allocator() == Allocator::Jemalloc;
+    let mut last_first = tunables.split(':').rev();
+    let value = last_first.find_map(|one| one.strip_prefix("glibc.malloc.hugetlb="))?;
+    let has_no_effect = value != "0" && s.settings(|_| ()).allocator() == Allocator::Jemalloc;
     let fact = "glibc.malloc.hugetlb has no effect, because jemalloc serves this process";
     let remedy = "FLARENA_HUGE=2M does the same in both modes; docs/huge-pages.md";
     has_no_effect.then(|| Finding::note(fact).remedy(remedy))
@@ -279,7 +284,7 @@ pub fn missing_preloads(s: &Subject) -> Vec<Finding> {
 /// Without them the governor still collects garbage.
 pub fn isolated_python(s: &Subject) -> Option<Finding> {
     let line = python_line::read(s.arguments.iter().map(|word| word.as_encoded_bytes()));
-    if !s.is_python() || !settings_of(s).wants_hooks() {
+    if !s.is_python() || !s.settings(|_| ()).wants_hooks() {
         None
     } else if line.has(b'S') {
         let fact = "python -S does not run flarena's hooks: no stage is marked, no garbage is collected at stages, and NVFlare's cleanup does not purge jemalloc";
@@ -295,7 +300,7 @@ pub fn isolated_python(s: &Subject) -> Option<Finding> {
 
 /// `FLARENA_GC=auto` without an effect.
 pub fn uncounted_garbage(s: &Subject) -> Option<Finding> {
-    let fact = settings_of(s).why_gc_is_inactive()?;
+    let fact = s.settings(|_| ()).why_gc_is_inactive()?;
     let remedy = "unset FLARENA_RECYCLE; FLARENA_GC=off only removes this note";
     s.is_python().then(|| Finding::note(fact).remedy(remedy))
 }

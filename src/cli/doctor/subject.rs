@@ -13,6 +13,7 @@ use flarena_shared::role::{self, Proc, Role, Surroundings};
 use flarena_shared::settings::{self, Problem, Settings, TABLE};
 use flarena_shared::system_error::reason;
 use flarena_shared::{kernel_path, python_line};
+use rustix::fs::Access;
 
 use super::bindings::Bindings;
 use super::jobs::Deployment;
@@ -48,6 +49,8 @@ pub struct Subject {
     pub proc: Option<Proc>,
     /// The folder of temporary files and its size, if it is in memory.
     pub temporary: Option<(String, u64)>,
+    /// The reason for which no file can be created in the folder of the marker file.
+    pub marker_folder_fault: Option<String>,
     pub preloads: Vec<Preload>,
 
     // Of the machine and a command.
@@ -143,6 +146,13 @@ impl Subject {
             temporary: folder.and_then(|folder| {
                 let size = memory_behind(&process.inside(&folder))?;
                 Some((folder, size))
+            }),
+            marker_folder_fault: environment.get("FLARENA_MARKER_FILE").and_then(|file| {
+                let (folder, _) = file.to_str()?.rsplit_once('/')?;
+                let is_known = folder.starts_with('/') && !folder.contains("%p");
+                let folder = is_known.then(|| process.inside(folder).join("."))?;
+                let fault = rustix::fs::access(folder, Access::WRITE_OK).err()?;
+                Some(reason(&fault.into()))
             }),
             preloads: entries.map(|entry| Preload::read(entry, process)).collect(),
             environment,

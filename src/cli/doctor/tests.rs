@@ -107,7 +107,6 @@ fn header(s: &mut Subject, interpreter: Option<&str>) {
     s.header = Some(Header {
         machine: std::env::consts::ARCH,
         interpreter: interpreter.map(str::to_owned),
-        sanitizer: None,
     });
 }
 
@@ -141,6 +140,7 @@ fn program(s: &mut Subject, interpreter: Option<&str>, library: Option<Result<Li
     s.command = Some(Program {
         path: "/x/program".into(),
         header: s.header.clone().unwrap(),
+        sanitizer: None,
         privilege: None,
     });
 }
@@ -290,6 +290,10 @@ fn rules_about_the_environment() {
         ];
         machine |s| env(s, &["HOME=/"]) => "unknown-setting" [];
         live |s| env(s, &["FLARENA_MARKER_FILE=/tmp/x"]) => "no-effect" ["Note", "set both"];
+        machine |s| {
+            env(s, &["FLARENA_MARKER_FILE=/no/x"]);
+            s.marker_folder_fault = Some("No such file or directory".into());
+        } => "marker-file" ["Warning", "FLARENA_MARKER_FILE=/no/x takes no file: No such", "create the folder"];
         live |s| env(s, &["MALLOC_CONF=narenas:2,dirty_decay:1"]) => "malloc-conf" [
             "Warning", "did you mean dirty_decay_ms?",
         ];

@@ -19,8 +19,6 @@ pub struct Header {
     pub machine: &'static str,
     /// The loader of a program; `None` for a static program or a library.
     pub interpreter: Option<String>,
-    /// The runtime of a sanitizer: a needed library, or linked into the program.
-    pub sanitizer: Option<String>,
 }
 
 impl Header {
@@ -32,11 +30,7 @@ impl Header {
             Ok(FileKind::Elf64) => parse::<FileHeader64<Endianness>, _>(&cache),
             _ => return Ok(None),
         };
-        let mut header = header.map_err(io::Error::other)?;
-        // A file that was stripped of its sections runs, too.
-        let file = Elf::parse(&cache).ok();
-        header.sanitizer = file.and_then(|file| sanitizer(&file));
-        Ok(Some(header))
+        header.map(Some).map_err(io::Error::other)
     }
 
     pub fn uses_musl(&self) -> bool {
@@ -69,21 +63,24 @@ where
     Ok(Header {
         machine: machine_name(header.e_machine(endian), header.is_class_64()),
         interpreter,
-        sanitizer: None,
     })
 }
 
 type Elf<'data> = ElfFile64<'data, Endianness, &'data ReadCache<File>>;
 
-fn sanitizer(file: &Elf) -> Option<String> {
-    if let Some(library) = needed_runtime(file) {
+/// The runtime of a sanitizer: a needed library, or linked into the program.
+pub fn sanitizer(program: &Path) -> Option<String> {
+    let cache = ReadCache::new(open(program).ok()?);
+    // A file that was stripped of its sections runs, too.
+    let file = Elf::parse(&cache).ok()?;
+    if let Some(library) = needed_runtime(&file) {
         return Some(format!("runtime {library}"));
     }
     // gcc exports no function of a runtime that is linked in, so only a program with all symbols shows it.
     let tables = [file.elf_dynamic_symbol_table(), file.elf_symbol_table()];
     let function = tables
         .into_iter()
-        .find_map(|symbols| linked_in_runtime(file, symbols))?;
+        .find_map(|symbols| linked_in_runtime(&file, symbols))?;
     Some(format!("linked-in runtime ({function})"))
 }
 

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{access, Access};
 
-use super::elf::Header;
+use super::elf::{self, Header};
 use super::privilege::Privilege;
 
 /// The program behind a command.
@@ -17,6 +17,7 @@ use super::privilege::Privilege;
 pub struct Program {
     pub path: PathBuf,
     pub header: Header,
+    pub sanitizer: Option<String>,
     /// With it the loader ignores LD_PRELOAD.
     pub privilege: Option<Privilege>,
 }
@@ -37,6 +38,7 @@ impl Program {
             let metadata = fs::metadata(&file).ok()?;
             return Some(Self {
                 privilege: Privilege::of(&file, &metadata),
+                sanitizer: elf::sanitizer(&file),
                 path: file,
                 header,
             });
@@ -60,7 +62,7 @@ impl Program {
         } else if machine != std::env::consts::ARCH {
             Some(format!("{program} is built for {machine}"))
         } else {
-            let runtime = self.header.sanitizer.as_ref()?;
+            let runtime = self.sanitizer.as_ref()?;
             Some(format!(
                 "{program} is built with a sanitizer, whose {runtime} must serve malloc"
             ))
@@ -203,11 +205,11 @@ mod tests {
         let header = Header {
             machine,
             interpreter: interpreter.map(str::to_owned),
-            sanitizer: None,
         };
         Program {
             path: "/x".into(),
             header,
+            sanitizer: None,
             privilege,
         }
     }
@@ -235,7 +237,7 @@ mod tests {
     #[test]
     fn a_program_that_is_built_with_a_sanitizer_is_refused() {
         let mut program = with(Some("/lib64/ld.so"), std::env::consts::ARCH, None);
-        program.header.sanitizer = Some("runtime libasan.so.8".to_owned());
+        program.sanitizer = Some("runtime libasan.so.8".to_owned());
         assert!(program
             .refusal()
             .unwrap()

@@ -32,10 +32,7 @@ impl Cgroup {
             let (_, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
             match controllers {
                 "" => found.take_memory(&V2, &levels(mount, path)),
-                _ if controllers
-                    .split(',')
-                    .any(|controller| controller == "memory") =>
-                {
+                _ if controllers.split(',').any(|name| name == "memory") => {
                     found.take_memory(&V1, &levels(&mount.join("memory"), path));
                 }
                 _ => {}

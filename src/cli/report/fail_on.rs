@@ -7,7 +7,7 @@ use clap::ValueEnum;
 use super::analyse::stats::Slope;
 use super::analyse::{ProcessReport, Verdict};
 use super::explain::{rate_per, reaches_limit};
-use super::units::{duration, parse_duration, size, size_argument, Amount};
+use super::units::{duration, duration_argument, size, size_argument, Amount};
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Condition {
@@ -23,53 +23,38 @@ impl FromStr for Condition {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let unknown = || {
-            format!(
+        let (kind, rest) = text.split_once(':').unwrap_or_default();
+        match (kind, rest.rsplit_once('/')) {
+            ("growth", Some((size, "round"))) => size_argument(size).map(Self::GrowthPerRound),
+            ("growth", Some((size, "hour" | "h"))) => size_argument(size).map(Self::GrowthPerHour),
+            ("limit", None) => duration_argument(rest).map(Self::Limit),
+            ("peak", None) => size_argument(rest).map(Self::Peak),
+            ("verdict", None) => verdict_argument(rest).map(Self::Verdict),
+            _ => Err(format!(
                 "`{text}` is not one of growth:SIZE/round, growth:SIZE/hour, peak:SIZE, limit:TIME, \
                  verdict:NAME"
-            )
-        };
-        let (kind, rest) = text.split_once(':').ok_or_else(unknown)?;
-        match (kind, rest.rsplit_once('/')) {
-            ("growth", Some((size, "round"))) => {
-                Ok(Condition::GrowthPerRound(size_argument(size)?))
-            }
-            ("growth", Some((size, "hour" | "h"))) => {
-                Ok(Condition::GrowthPerHour(size_argument(size)?))
-            }
-            ("limit", None) => match parse_duration(rest) {
-                Some(seconds) => Ok(Condition::Limit(seconds)),
-                None => Err(format!("`{rest}` is not a time, such as 30m or 24h")),
-            },
-            ("peak", None) => Ok(Condition::Peak(size_argument(rest)?)),
-            ("verdict", None) => {
-                let verdict = Verdict::from_str(&rest.replace([' ', '_'], "-"), false);
-                let names = || {
-                    Verdict::all()
-                        .map(Verdict::name)
-                        .collect::<Vec<_>>()
-                        .join(", ")
-                };
-                verdict
-                    .map(Condition::Verdict)
-                    .map_err(|_| format!("`{rest}` is not a verdict; the verdicts are {}", names()))
-            }
-            _ => Err(unknown()),
+            )),
         }
     }
+}
+
+/// A verdict by its name, with spaces, hyphens or underscores.
+fn verdict_argument(text: &str) -> Result<Verdict, String> {
+    let verdict = Verdict::from_str(&text.replace([' ', '_'], "-"), false);
+    let names: Vec<&str> = Verdict::all().map(Verdict::name).collect();
+    let names = names.join(", ");
+    verdict.map_err(|_| format!("`{text}` is not a verdict; the verdicts are {names}"))
 }
 
 impl Condition {
     /// Describes how the process meets the condition, if it does.
     pub fn failure(&self, report: &ProcessReport) -> Option<String> {
         let finding = &report.finding;
+        let slope = finding.lasting_slope();
         match *self {
-            Condition::GrowthPerRound(limit) => {
-                grows_faster(finding.lasting_slope()?, finding.unit.name(), limit)
-            }
+            Condition::GrowthPerRound(limit) => grows_faster(slope?, finding.unit.name(), limit),
             Condition::GrowthPerHour(limit) => {
-                let hourly = finding.per_hour(finding.lasting_slope()?)?;
-                grows_faster(hourly, "hour", limit)
+                grows_faster(slope.and(finding.hourly)?, "hour", limit)
             }
             Condition::Peak(limit) => {
                 let peak = report.process.peak_rss;
@@ -77,7 +62,7 @@ impl Condition {
             }
             Condition::Limit(seconds) => {
                 let estimate = report.time_to_limit.as_ref()?;
-                let (text, wanted) = (reaches_limit(estimate), duration(seconds));
+                let (text, wanted) = (reaches_limit(&report.process, estimate), duration(seconds));
                 (estimate.seconds < seconds).then(|| format!("{text}, less than {wanted}"))
             }
             Condition::Verdict(verdict) => {
@@ -89,13 +74,9 @@ impl Condition {
 
 /// The whole interval must lie above the limit.
 fn grows_faster(slope: Slope, unit: &str, limit: f64) -> Option<String> {
-    (slope.low > limit).then(|| {
-        format!(
-            "grows by {}: the whole interval is above {}/{unit}",
-            rate_per(&slope, unit, Amount::Size),
-            size(limit)
-        )
-    })
+    let (rate, wanted) = (rate_per(&slope, unit, Amount::Size), size(limit));
+    (slope.low > limit)
+        .then(|| format!("grows by {rate}: the whole interval is above {wanted}/{unit}"))
 }
 
 #[cfg(test)]
@@ -104,12 +85,13 @@ mod tests {
     use crate::report::analyse::fixtures::analyse;
     use crate::report::analyse::fixtures::{processes, sample, sizes};
     use crate::report::explain::evidence;
-    use crate::report::model::{Sample, Size};
+    use crate::report::model::Size;
     use crate::report::units::MB;
+    use flarena_shared::marker::Marker;
 
     /// A process with this RSS in MB by round, and this many seconds per round.
     fn report(rounds: usize, seconds: f64, rss: impl Fn(f64) -> f64) -> ProcessReport {
-        let marker = |round: usize| Sample {
+        let marker = |round: usize| Marker {
             t: Some(seconds * round as f64),
             ..sample(round, sizes(&[(Size::Rss, rss(round as f64))]))
         };

@@ -23,15 +23,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
 
-use flarena_shared::system_error::reason;
-
-use crate::output::{note, print as print_text, print_json};
+use crate::output::{chain, note, print as print_text, print_json, replace, terminal_width};
 use crate::{exit, proc};
 pub use analyse::stats::{median, Change, ChangeVerdict, Spread};
-use analyse::{Comparison, ProcessReport};
+use analyse::{Comparison, Fit, ProcessReport};
 use fail_on::Condition;
 use model::Process;
-use output::{comparison, html, json, print, prometheus, request, write, ListLength};
+use output::{comparison, html, json, print, prometheus, request, ListLength};
 use read::FileReport;
 
 /// Tables, verdicts and charts from markers and NVFlare's `[RSS]` log lines
@@ -45,7 +43,7 @@ pub struct Args {
     /// Marker files and logs, plain or gzip, or folders with such files; `-` is standard input
     #[arg(required_unless_present = "compare", value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Compare two runs, each a file or a folder, site by site and stage by stage. The intervals
+    /// Compare two runs, each a file or a folder, process by process and stage by stage. The intervals
     /// show how much the rounds within a run differ; two runs of one job may differ more
     #[arg(long, num_args = 2, value_names = ["BEFORE", "AFTER"])]
     #[arg(conflicts_with_all = ["files", "prometheus", "fail_on"])]
@@ -98,160 +96,158 @@ Exit status: 0 success; 1 a process meets a --fail-on condition; 3 a file cannot
 contains markers";
 
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
-    if let [before, after] = &args.compare[..] {
-        return args.compare([before, after]);
-    }
-    args.report()
-}
-
-/// Reads a run, and prints the messages about its files.
-fn read_run(inputs: &[PathBuf], limit: Option<f64>) -> (Vec<ProcessReport>, Vec<FileReport>) {
-    let (processes, files) = read::read_all(inputs);
-    for message in files.iter().flat_map(|file| file.printed_messages()) {
-        note(message);
-    }
-    let about_all = [
-        read::message_about_repeated_markers(&files),
-        read::message_about_files_without_markers(&files),
-    ];
-    for message in about_all.into_iter().flatten() {
-        note(message);
-    }
-    let mut reports = analyse::analyse(processes, limit);
-    let running = Running::of_this_machine();
-    analyse::find_kills(&mut reports, |process| running.may_run(process));
-    (reports, files)
-}
-
-/// The processes that run on this machine.
-struct Running {
-    host: Vec<u8>,
-    /// Pid and start time of each, in its own pid namespace.
-    processes: HashSet<(u32, u64)>,
-    /// Seconds since 1970.
-    now: f64,
-}
-
-impl Running {
-    fn of_this_machine() -> Running {
-        let all = proc::Process::all().into_iter();
-        let processes = all.filter(|process| !process.has_ended());
-        let processes =
-            processes.map(|process| (process.own_pid() as u32, process.own_start_ticks()));
-        let now = SystemTime::now().duration_since(UNIX_EPOCH);
-        Running {
-            host: rustix::system::uname().nodename().to_bytes().to_vec(),
-            processes: processes.collect(),
-            now: now.map_or(f64::INFINITY, |now| now.as_secs_f64()),
+    let inputs: Vec<&[PathBuf]> = match args.compare.is_empty() {
+        true => vec![&args.files],
+        false => args.compare.chunks(1).collect(),
+    };
+    let runs = inputs.into_iter().map(|files| Run::read(files, args.limit));
+    let runs: Vec<Run> = runs.collect();
+    let length = match args.all {
+        true => ListLength::Full,
+        false => ListLength::Short,
+    };
+    let is_saved = match &runs[..] {
+        [before, after] => args.compare(before, after, length)?,
+        runs => args.report(&runs[0], length)?,
+    };
+    let mut meets_any = false;
+    for report in runs.iter().flat_map(|run| &run.reports) {
+        for failure in args.fail_on.iter().filter_map(|one| one.failure(report)) {
+            let name = units::printable(&report.process.full_name());
+            note(format_args!("{name}: {failure}"));
+            meets_any = true;
         }
     }
+    let is_complete = is_saved && runs.iter().all(Run::is_complete);
+    Ok(ExitCode::from(match () {
+        () if meets_any => exit::PROBLEM,
+        () if is_complete => 0,
+        () => exit::UNREADABLE,
+    }))
+}
 
-    /// A process may run if it is among those that run here, in any pid namespace. One of another machine or container
-    /// may run until it has been silent for longer than ever before.
-    fn may_run(&self, process: &Process) -> bool {
-        const MIN_SILENCE_SECONDS: f64 = 60.0;
+/// The processes of one run, and the files that they were read from.
+struct Run {
+    reports: Vec<ProcessReport>,
+    files: Vec<FileReport>,
+}
+
+impl Run {
+    /// Prints the messages about the files, too.
+    fn read(inputs: &[PathBuf], limit: Option<f64>) -> Run {
+        let (processes, files) = read::read_all(inputs);
+        let messages = files.iter().flat_map(FileReport::printed_messages);
+        let messages = messages.chain(read::message_about_repeated_markers(&files));
+        let messages = messages.chain(read::message_about_files_without_markers(&files));
+        messages.for_each(note);
+        let reports = judge(processes, limit, may_run());
+        Run { reports, files }
+    }
+
+    fn is_complete(&self) -> bool {
+        !self.reports.is_empty() && self.files.iter().all(|file| !file.is_incomplete)
+    }
+}
+
+/// Judges the processes, and sorts them: those that need attention first. `limit` is that of `--limit`.
+fn judge(
+    processes: Vec<Process>,
+    limit: Option<f64>,
+    may_run: impl Fn(&Process) -> bool,
+) -> Vec<ProcessReport> {
+    let kills = analyse::kills(&processes, may_run);
+    let fits = processes.iter().map(Fit::of).collect();
+    let findings = analyse::findings(fits);
+    let judged = processes.into_iter().zip(findings).zip(kills);
+    let reports = judged.filter_map(|((process, finding), kill)| {
+        Some(ProcessReport::of(process, finding?, kill, limit))
+    });
+    let mut reports: Vec<ProcessReport> = reports.collect();
+    analyse::sort(&mut reports);
+    reports
+}
+
+/// A process may run if it is among those that run on this machine, in any pid namespace. One of another machine or
+/// container may run until it has been silent for longer than ever before.
+fn may_run() -> impl Fn(&Process) -> bool {
+    const MIN_SILENCE_SECONDS: f64 = 60.0;
+    let running = proc::Process::all().into_iter();
+    let running = running.filter(|process| !process.has_ended());
+    let identities = running.map(|process| (process.own_pid() as u32, process.own_start_ticks()));
+    let identities: HashSet<(u32, u64)> = identities.collect();
+    let system = rustix::system::uname();
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let now = now.map_or(f64::INFINITY, |now| now.as_secs_f64());
+    move |process| {
         let identity = process.pid.zip(process.start);
-        if identity.is_some_and(|identity| self.processes.contains(&identity)) {
-            return true;
-        }
-        let ran_here = process
-            .host
-            .as_ref()
-            .is_some_and(|host| host.as_bytes() == self.host);
+        let host = process.host.as_ref().map(|host| host.as_bytes());
+        let ran_here = host == Some(system.nodename().to_bytes());
         let silence = process.longest_silence().max(MIN_SILENCE_SECONDS);
-        !ran_here && self.now - process.last_time() <= silence
+        identity.is_some_and(|identity| identities.contains(&identity))
+            || !ran_here
+                && process
+                    .last_time()
+                    .is_some_and(|last| now - last <= silence)
     }
 }
 
 impl Args {
-    /// Prints the report, and writes the requested files.
-    fn report(&self) -> anyhow::Result<ExitCode> {
-        let (reports, files) = read_run(&self.files, self.limit);
+    /// Prints the report, and writes the requested files. Returns false if one cannot be written.
+    fn report(&self, Run { reports, files }: &Run, length: ListLength) -> anyhow::Result<bool> {
+        self.note_rounds(reports);
         let mut out = BufWriter::new(io::stdout().lock());
-        let requests = analyse::requests(&reports, self.rounds);
-        let written = match (self.json, self.request) {
-            (true, _) => json::write(&mut out, &reports, &files, &requests),
-            (false, _) if reports.is_empty() => Ok(()),
-            (false, Some(form)) => {
-                out.write_all(request::specification(&requests, form).as_bytes())
-            }
-            (false, None) => {
-                let text = print::report(&reports, &requests, self.list_length());
-                out.write_all(text.as_bytes())
-            }
+        let requests = analyse::requests(reports, self.rounds);
+        let written = match self.request {
+            _ if self.json => json::write(&mut out, reports, files, &requests),
+            _ if reports.is_empty() => Ok(()),
+            Some(form) => write!(out, "{}", request::specification(&requests, form)),
+            None => write!(out, "{}", print::report(reports, &requests, length)),
         };
-        written
-            .and_then(|()| out.flush())
-            .context("cannot write to stdout")?;
-        let page = || html::page(&reports, &files, self.list_length());
-        let metrics = || prometheus::metrics(&reports);
-        let saved = save(self.html.as_ref(), page) & save(self.prometheus.as_ref(), metrics);
-        let failed = meets_any(&self.fail_on, &reports);
-        Ok(ExitCode::from(match () {
-            () if failed => exit::PROBLEM,
-            () if !saved || files.iter().any(|file| file.is_incomplete) => exit::UNREADABLE,
-            () if reports.is_empty() => exit::UNREADABLE,
-            () => 0,
-        }))
+        let written = written.and_then(|()| out.flush());
+        written.context("cannot write to stdout")?;
+        Ok(save(&self.html, || html::page(reports, files, length))
+            & save(&self.prometheus, || prometheus::metrics(reports)))
     }
 
-    fn compare(&self, inputs: [&PathBuf; 2]) -> anyhow::Result<ExitCode> {
-        let [(before, old_files), (after, new_files)] =
-            inputs.map(|input| read_run(std::slice::from_ref(input), self.limit));
-        let compared = Comparison::of(&before, &after);
-        let length = self.list_length();
+    fn note_rounds(&self, reports: &[ProcessReport]) {
+        let growing = reports.iter().filter(|report| report.growth().is_some());
+        let points = growing.flat_map(|report| report.process.points());
+        let last = points.filter_map(|point| point.round).max();
+        // Rounds count from 0 or from 1.
+        if let Some((rounds, last)) = self.rounds.zip(last)
+            && i128::from(rounds) < i128::from(last)
+        {
+            note(format_args!(
+                "--rounds {rounds} is below round {last} of a process that grows, so the memory to request contains no more \
+                 growth of it; give the rounds of the whole job"
+            ));
+        }
+    }
+
+    fn compare(&self, before: &Run, after: &Run, length: ListLength) -> anyhow::Result<bool> {
+        let compared = Comparison::of(&before.reports, &after.reports);
+        let inputs = [&self.compare[0], &self.compare[1]];
+        let summary = comparison::summary(&compared, inputs, length);
         match self.json {
             true => print_json(&comparison::json(&compared))?,
-            false => print_text(&comparison::print(&compared, length))?,
+            false => print_text(&summary.text(terminal_width()))?,
         }
-        let saved = save(self.html.as_ref(), || {
-            comparison::page(&compared, inputs, length)
-        });
-        let mut files = old_files.iter().chain(&new_files);
-        let is_incomplete = files.any(|file| file.is_incomplete);
-        Ok(ExitCode::from(
-            match !saved || is_incomplete || before.is_empty() || after.is_empty() {
-                true => exit::UNREADABLE,
-                false => 0,
-            },
-        ))
-    }
-
-    fn list_length(&self) -> ListLength {
-        match self.all {
-            true => ListLength::Full,
-            false => ListLength::Short,
-        }
+        Ok(save(&self.html, || summary.page()))
     }
 }
 
 /// Writes a requested file. Returns false if that failed.
-fn save(path: Option<&PathBuf>, text: impl FnOnce() -> String) -> bool {
+fn save(path: &Option<PathBuf>, text: impl FnOnce() -> String) -> bool {
     let Some(path) = path else { return true };
-    let saved = write::replace(path, text().as_bytes());
+    let saved = replace(path, &text());
     if let Err(error) = &saved {
-        let (path, why) = (path.display(), reason(error));
-        note(format_args!("cannot write {path}: {why}"));
+        note(chain(error));
     }
     saved.is_ok()
 }
 
 fn limit_argument(text: &str) -> Result<f64, String> {
-    units::size_argument(text).and_then(|size| match size > 0.0 {
-        true => Ok(size),
-        false => Err("the limit must be above 0".to_owned()),
-    })
-}
-
-/// Prints each condition that a process meets. Returns true if there is one.
-fn meets_any(conditions: &[Condition], reports: &[ProcessReport]) -> bool {
-    let mut is_met = false;
-    for report in reports {
-        for failure in conditions.iter().filter_map(|one| one.failure(report)) {
-            let name = units::printable(&report.full_name());
-            note(format_args!("{name}: {failure}"));
-            is_met = true;
-        }
-    }
-    is_met
+    let size = units::size_argument(text)?;
+    let size = Some(size).filter(|size| *size > 0.0);
+    size.ok_or_else(|| "the limit must be above 0".to_owned())
 }

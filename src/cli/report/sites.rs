@@ -29,6 +29,8 @@ pub struct SiteTrend {
     pub error: u64,
     /// The values of the first and the last round differ by more than two standard errors.
     differs: bool,
+    /// The largest fall from one round to the next. A site that holds garbage falls at a collection.
+    fall: u64,
     /// Growth per round; `None` for too few rounds.
     pub slope: Option<Slope>,
     pub blocks: u64,
@@ -50,9 +52,11 @@ impl SiteTrend {
     }
 }
 
+type Round<'a> = (&'a i64, &'a RoundHoldings);
+
 /// All sites after the warm-up: those that grow most first, then those that hold most.
 pub fn trends(history: &SiteHistory) -> Vec<SiteTrend> {
-    let rounds: Vec<(&i64, &RoundHoldings)> = history.rounds().iter().collect();
+    let rounds: Vec<Round> = history.rounds.iter().collect();
     let settled = settled(&rounds);
     let sites = settled.iter().flat_map(|(_, round)| round.sites.keys());
     let sites: BTreeSet<u32> = sites.copied().collect();
@@ -71,9 +75,7 @@ pub fn trends(history: &SiteHistory) -> Vec<SiteTrend> {
 
 /// The rounds after the warm-up. If sites were turned on in the running process, a site also grows while it replaces
 /// blocks from before, so only the rounds count in which these do not fall any more.
-fn settled<'a, 'b>(
-    rounds: &'a [(&'b i64, &'b RoundHoldings)],
-) -> &'a [(&'b i64, &'b RoundHoldings)] {
+fn settled<'a, 'b>(rounds: &'a [Round<'b>]) -> &'a [Round<'b>] {
     let first = WARM_UP_ROUNDS.min(rounds.len().saturating_sub(1));
     let last = rounds.last().map(|(_, round)| *round);
     let Some((last, before)) = last.and_then(|last| Some((last, last.before_bytes?))) else {
@@ -81,99 +83,60 @@ fn settled<'a, 'b>(
     };
     let share = (last.total_bytes() + before) as f64 * MAX_FALL;
     let most = before as f64 + share.max(3.0 * last.error as f64);
-    let is_settled = |(_, round): &&(&i64, &RoundHoldings)| {
-        round.before_bytes.is_some_and(|bytes| bytes as f64 <= most)
-    };
+    let is_settled =
+        |(_, round): &&Round| round.before_bytes.is_some_and(|bytes| bytes as f64 <= most);
     let count = rounds.iter().rev().take_while(is_settled).count();
     &rounds[(rounds.len() - count + WARM_UP_ROUNDS).min(rounds.len() - 1)..]
 }
 
-/// The site that grows most.
-fn fastest_growing(history: &SiteHistory) -> Option<SiteTrend> {
-    let first = trends(history).into_iter().next();
-    first.filter(SiteTrend::is_growing)
-}
-
-/// The site with the largest fall from one round to the next, and that fall. It holds garbage until
-/// a collection.
-fn largest_fall(history: &SiteHistory) -> Option<(SiteTrend, u64)> {
-    let with_fall = |trend: SiteTrend| {
-        let rounds = history.rounds().values().skip(WARM_UP_ROUNDS);
-        let held = |round: &RoundHoldings| round.bytes(trend.site);
-        let pairs = rounds.clone().zip(rounds.skip(1));
-        let falls = pairs.map(|(one, next)| held(one).saturating_sub(held(next)));
-        Some((trend, falls.max()?))
-    };
-    let falls = trends(history).into_iter().filter_map(with_fall);
-    let largest = falls.max_by_key(|(_, bytes)| *bytes)?;
-    Some(largest).filter(|(_, bytes)| *bytes as f64 > MIN_BYTES)
-}
-
-fn trend(rounds: &[(&i64, &RoundHoldings)], site: u32) -> SiteTrend {
-    let holdings = rounds.iter().map(|(_, round)| round.sites.get(&site));
-    let holdings: Vec<Option<&Holding>> = holdings.collect();
+fn trend(rounds: &[Round], site: u32) -> SiteTrend {
+    let held = |(_, round): &Round| round.sites.get(&site).copied();
+    let latest = rounds.iter().rev().find_map(held).unwrap_or_default();
+    let holdings = rounds.iter().map(|round| held(round).unwrap_or_default());
+    let holdings: Vec<Holding> = holdings.collect();
     let (first, last) = (holdings[0], holdings[holdings.len() - 1]);
-    let bytes = |one: Option<&Holding>| one.map_or(0, |one| one.bytes);
-    let error = |one: Option<&Holding>| one.map_or(0, |one| one.error);
     let x: Vec<f64> = rounds.iter().map(|(number, _)| **number as f64).collect();
-    let y: Vec<f64> = holdings.iter().map(|one| bytes(*one) as f64).collect();
-    let change = bytes(last).abs_diff(bytes(first)) as f64;
-    let known = || holdings.iter().flatten();
-    let latest = known().next_back();
+    let y: Vec<f64> = holdings.iter().map(|one| one.bytes as f64).collect();
+    let error = (first.error as f64).hypot(last.error as f64);
+    let falls = holdings.windows(2);
+    let falls = falls.map(|pair| pair[0].bytes.saturating_sub(pair[1].bytes));
     SiteTrend {
         site,
-        first_bytes: bytes(first),
-        last_bytes: bytes(last),
-        error: error(last),
-        differs: change > 2.0 * (error(first) as f64).hypot(error(last) as f64),
+        first_bytes: first.bytes,
+        last_bytes: last.bytes,
+        error: last.error,
+        differs: last.bytes.abs_diff(first.bytes) as f64 > 2.0 * error,
+        fall: falls.max().unwrap_or(0),
         slope: Trend::of(&x, &y, 0.0).known_slope(),
-        blocks: latest.map_or(0, |one| one.blocks),
+        blocks: latest.blocks,
         // The maximum over all rounds: a collection may have freed old blocks before the last one.
-        oldest: known().filter_map(|one| one.oldest).max(),
-        median: latest.and_then(|one| one.median),
+        oldest: holdings.iter().filter_map(|one| one.oldest).max(),
+        median: latest.median,
     }
 }
 
-/// The site that explains the verdict: the one that grows most, or for cyclic garbage the one that
-/// falls most.
-pub fn explanation(history: &SiteHistory, verdict: Verdict) -> Option<String> {
-    match verdict {
-        Verdict::CyclicGarbage => fall(history).or_else(|| growth(history)),
-        Verdict::LiveGrowth
-        | Verdict::Retention
-        | Verdict::Growth
-        | Verdict::Swap
-        | Verdict::FileBacked
-        | Verdict::Unclear
-        | Verdict::WarmingUp
-        | Verdict::Falling
-        | Verdict::Flat
-        | Verdict::NotEnoughRounds => growth(history),
-    }
-}
-
+/// The site that explains the verdict: the one that grows most, or for cyclic garbage the one that falls most.
+///
 /// `+128.0 MB per round, held 4 rounds: fedavg.py:351 in aggregate <- run.py:2 in <module>`
-fn growth(history: &SiteHistory) -> Option<String> {
-    let trend = fastest_growing(history)?;
-    let bytes = signed_size(trend.bytes_per_round()?);
-    let place = age_and_place(history, &trend, "held");
-    Some(format!("{bytes} per round{place}"))
-}
-
 /// `falls by 256.0 MB, held up to 7 rounds: fedavg.py:351 in aggregate <- ...`
-fn fall(history: &SiteHistory) -> Option<String> {
-    let (trend, bytes) = largest_fall(history)?;
-    let place = age_and_place(history, &trend, "held up to");
-    Some(format!("falls by {}{place}", size(bytes as f64)))
-}
-
-/// `, held 4 rounds: fedavg.py:351 in aggregate <- ...`
-fn age_and_place(history: &SiteHistory, trend: &SiteTrend, held: &str) -> String {
+pub fn explanation(history: &SiteHistory, verdict: Verdict) -> Option<String> {
+    let trends = trends(history);
+    let is_visible = |one: &&SiteTrend| one.fall as f64 > MIN_BYTES;
+    let falling = trends.iter().max_by_key(|one| one.fall);
+    let falling = falling.filter(|_| verdict == Verdict::CyclicGarbage);
+    let (trend, change, held) = if let Some(trend) = falling.filter(is_visible) {
+        let bytes = size(trend.fall as f64);
+        (trend, format!("falls by {bytes}"), "held up to")
+    } else {
+        let trend = trends.first().filter(|one| one.is_growing())?;
+        let bytes = signed_size(trend.bytes_per_round()?);
+        (trend, format!("{bytes} per round"), "held")
+    };
     let age = trend.oldest.map_or(String::new(), |rounds| {
         format!(", {held} {}", plural(rounds, "round"))
     });
     let place = printable(&history.headline(trend.site, FRAMES));
-    format!("{age}: {place}")
+    Some(format!("{change}{age}: {place}"))
 }
 
 #[cfg(test)]
@@ -184,6 +147,15 @@ mod tests {
     };
 
     const MB: u64 = 1 << 20;
+
+    fn fastest_growing(history: &SiteHistory) -> Option<SiteTrend> {
+        let first = trends(history).into_iter().next();
+        first.filter(SiteTrend::is_growing)
+    }
+
+    fn growth(history: &SiteHistory) -> Option<String> {
+        explanation(history, Verdict::LiveGrowth)
+    }
 
     #[test]
     fn a_site_that_keeps_a_block_per_round_grows_by_its_size() {
@@ -226,12 +198,11 @@ mod tests {
 
     #[test]
     fn a_site_that_falls_is_found_with_its_largest_fall() {
-        let (site, bytes) =
-            largest_fall(&history(&[1, 2, 4, 6, 1, 3, 5, 1].map(|n| n * MB))).unwrap();
-        assert_eq!((site.site, bytes), (3, 5 * MB));
+        let found = trends(&history(&[1, 2, 4, 6, 1, 3, 5, 1].map(|n| n * MB)));
+        assert_eq!((found[0].site, found[0].fall), (3, 5 * MB));
         assert_eq!(
-            largest_fall(&history(&[1, 2, 3, 4, 5].map(|n| n * MB))),
-            None
+            trends(&history(&[1, 2, 3, 4, 5].map(|n| n * MB)))[0].fall,
+            0
         );
     }
 

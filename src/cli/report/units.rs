@@ -1,22 +1,15 @@
 //! Formats and parses durations, and parses sizes. Bytes are `f64`, and NaN means that a size is unknown.
 
 use flarena_shared::parse;
+use jiff::{Span, SpanRelativeTo, Unit};
 
 pub use crate::output::plain as printable;
 pub use crate::units::{
     in_one_unit, plural, range, rounds_to_zero, signed_size, size, Amount, GB, MB,
 };
 
-/// The formatted value, or `-` for `None`.
-pub fn or_dash<T>(value: Option<T>, format: impl FnOnce(T) -> String) -> String {
-    value.map_or("-".to_owned(), format)
-}
-
-/// `42 s`, `18 min`, `7.5 h`, `3.1 d`; `-` for an unknown duration.
+/// `42 s`, `18 min`, `7.5 h`, `3.1 d`.
 pub fn duration(seconds: f64) -> String {
-    if seconds.is_nan() {
-        return "-".to_owned();
-    }
     let (unit, name) = time_unit(seconds);
     let decimals = if unit < 3600.0 { 0 } else { 1 };
     format!("{:.decimals$} {name}", seconds / unit)
@@ -34,38 +27,43 @@ pub fn time_unit(seconds: f64) -> (f64, &'static str) {
 
 /// Bytes from `5MB`, `1.5G`, `300 KiB` or `4096` on the command line. All units are powers of 1024.
 pub fn size_argument(text: &str) -> Result<f64, String> {
-    let size = number_and_unit(text).and_then(|(number, unit)| {
-        let unit = parse::size_bytes(format!("1{unit}").as_bytes())?;
-        Some(number * unit as f64)
-    });
+    let letter = text.find(|c: char| c.is_ascii_alphabetic());
+    let (number, unit) = text.split_at(letter.unwrap_or(text.len()));
+    let number = number.trim().parse::<f64>().ok();
+    let number = number.filter(|number| number.is_finite() && *number >= 0.0);
+    let unit = parse::size_bytes(format!("1{}", unit.trim()).as_bytes());
+    let size = number.zip(unit).map(|(number, unit)| number * unit as f64);
     size.ok_or_else(|| format!("`{text}` is not a size, such as 64M or 8G"))
 }
 
-/// A number of at least zero and the unit after it.
-fn number_and_unit(text: &str) -> Option<(f64, &str)> {
-    let text = text.trim();
-    let letter = text.find(|c: char| c.is_ascii_alphabetic());
-    let (number, unit) = text.split_at(letter.unwrap_or(text.len()));
-    let number: f64 = number.trim().parse().ok()?;
-    (number.is_finite() && number >= 0.0).then_some((number, unit))
-}
-
-/// Seconds from `90 s`, `30min`, `24h`, `2 days`.
-pub fn parse_duration(text: &str) -> Option<f64> {
-    let (number, unit) = number_and_unit(text)?;
-    let seconds = match unit {
-        "s" | "sec" | "seconds" => 1.0,
-        "m" | "min" | "minutes" => 60.0,
-        "h" | "hour" | "hours" => 3600.0,
-        "d" | "day" | "days" => 86400.0,
-        _ => return None,
-    };
-    Some(number * seconds)
+/// Seconds from `90 s`, `30min`, `24h`, `2 days` on the command line.
+pub fn duration_argument(text: &str) -> Result<f64, String> {
+    let span = text.trim().parse::<Span>();
+    let seconds =
+        span.and_then(|span| span.total((Unit::Second, SpanRelativeTo::days_are_24_hours())));
+    let seconds = seconds.ok().filter(|seconds| *seconds >= 0.0);
+    seconds.ok_or_else(|| format!("`{text}` is not a time, such as 30m or 24h"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_duration_is_parsed_with_its_unit() {
+        let valid = [
+            ("90 s", 90.0),
+            ("30min", 1800.0),
+            ("1.5h", 5400.0),
+            ("2 days", 172_800.0),
+        ];
+        for (text, seconds) in valid {
+            assert_eq!(duration_argument(text), Ok(seconds), "{text}");
+        }
+        for wrong in ["", "24", "h", "-5h", "soon", "5 bananas", "1 month"] {
+            assert!(duration_argument(wrong).is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn a_size_is_parsed_with_and_without_a_unit() {

@@ -172,11 +172,8 @@ fn choices(args: &Args) -> Vec<Choice> {
             Choice::of(Key::MarkerFile, file)
         }),
     ];
-    let named = args.set.iter().cloned();
-    texts
-        .chain(others.into_iter().flatten())
-        .chain(named)
-        .collect()
+    let all = texts.chain(others.into_iter().flatten());
+    all.chain(args.set.iter().cloned()).collect()
 }
 
 /// Executes the command. Returns only if it cannot be started.

@@ -261,11 +261,11 @@ fn a_free_threaded_python_gets_the_variable_of_mimalloc() {
     let header = Header {
         machine: std::env::consts::ARCH,
         interpreter: Some("/lib/ld.so".into()),
-        sanitizer: None,
     };
     let program = Some(Program {
         path: link,
         header,
+        sanitizer: None,
         privilege: None,
     });
     let found = Found {
@@ -326,11 +326,11 @@ fn musl_program() -> Found<'static> {
     let header = Header {
         machine: std::env::consts::ARCH,
         interpreter,
-        sanitizer: None,
     };
     let program = Program {
         path: "/bin/app".into(),
         header,
+        sanitizer: None,
         privilege: None,
     };
     Found {

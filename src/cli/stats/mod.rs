@@ -44,16 +44,10 @@ pub fn seconds(text: &str) -> Result<Duration, String> {
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let process = Process::find(args.pid)?;
     let stats = control::ask_when_open(&process, Request::Stats, STATS_TIMEOUT)?;
-    if args.json {
-        output::print(stats.line())?;
-    } else {
-        output::print(&sheet::render(
-            &process.name(),
-            process.pid,
-            &stats,
-            args.all,
-        ))?;
-    }
+    output::print(&match args.json {
+        true => stats.line().to_owned(),
+        false => sheet::render(&process.name(), process.pid, &stats, args.all),
+    })?;
     Ok(ExitCode::SUCCESS)
 }
 

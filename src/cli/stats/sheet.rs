@@ -40,9 +40,11 @@ fn heading(name: &str, pid: i32, stats: &Stats) -> String {
         text("version").map(|version| format!("flarena {version}")),
         text("proc"),
         text("site"),
-        stats.signed("round").map(|round| format!("round {round}")),
+        stats
+            .value::<i64>("round")
+            .map(|round| format!("round {round}")),
         text("stage"),
-        (stats.flag("owner") == Some(false)).then(|| "another allocator serves malloc".to_owned()),
+        (stats.value("owner") == Some(false)).then(|| "another allocator serves malloc".to_owned()),
     ];
     let words: Vec<String> = words.into_iter().flatten().collect();
     words.join(", ") + "\n"

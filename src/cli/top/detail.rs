@@ -44,7 +44,7 @@ fn stages(stats: &Stats) -> String {
 
 fn lines(process: &Process) -> String {
     // Without the borders of the view.
-    let width = terminal_width().map(|width| usize::from(width).saturating_sub(2));
+    let width = terminal_width().map(|width| width.saturating_sub(2));
     who::page_of(process, width)
         .unwrap_or_else(|why| format!("  none: {}\n", plain(&why.to_string())))
 }

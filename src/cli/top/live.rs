@@ -7,7 +7,7 @@ use std::sync::{mpsc, Arc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ratatui::crossterm::event::{self, Event, KeyEventKind};
+use ratatui::crossterm::event;
 use ratatui::DefaultTerminal;
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
@@ -91,6 +91,7 @@ fn next_action(state: &mut State) -> io::Result<Option<Action>> {
     let stdin = io::stdin();
     let mut input = [PollFd::new(&stdin, PollFlags::IN)];
     match poll(&mut input, Some(&TICK)) {
+        // A tick without keys: while a window is dragged, its signals would else stop the drawing.
         Ok(_) | Err(Errno::INTR) => {}
         Err(error) => return Err(error.into()),
     }
@@ -99,12 +100,9 @@ fn next_action(state: &mut State) -> io::Result<Option<Action>> {
         return Ok(Some(Action::Quit));
     }
     while event::poll(Duration::ZERO)? {
-        let Event::Key(key) = event::read()? else {
+        let Some(key) = event::read()?.as_key_press_event() else {
             continue;
         };
-        if key.kind == KeyEventKind::Release {
-            continue;
-        }
         state.message.clear();
         if let Some(action) = state.key(key) {
             return Ok(Some(action));

@@ -17,7 +17,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use crate::output;
 use crate::stats::seconds;
 use state::State;
-use table::{Order, COLUMNS, HOW_TO_START, NOTHING_RUNS, RSS};
+use table::{Order, COLUMNS, NOTHING_RUNS, RSS};
 
 /// Watch all processes that run with flarena on this host or in this container
 #[derive(clap::Args)]
@@ -83,8 +83,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         if args.json {
             output::print_json(&state.visible())?;
         } else {
-            let room = output::terminal_width().map(usize::from);
-            output::print(&once(&state, hidden, room))?;
+            output::print(&once(&state, hidden, output::terminal_width()))?;
         }
         return Ok(ExitCode::SUCCESS);
     }
@@ -102,7 +101,7 @@ fn once(state: &State, hidden: usize, room: Option<usize>) -> String {
     let rows = state.visible();
     let table = table::table(&rows, room, state.order);
     match (rows.is_empty() && state.filter.is_empty(), hidden) {
-        (true, 0) => format!("{table}{NOTHING_RUNS} {HOW_TO_START}\n"),
+        (true, 0) => format!("{table}{NOTHING_RUNS}\n"),
         (_, 0) => table,
         (_, hidden) => format!("{table}hidden: {hidden} without a control channel (--all)\n"),
     }

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use serde::Serialize;
 
 use super::{detail, table};
-use crate::control::{self, AskError, Request, Stats};
+use crate::control::{self, Request, Stats};
 use crate::output::plain;
 use crate::proc::{user_name, Cgroup, Process};
 
@@ -75,46 +75,45 @@ impl Row {
 
     fn of(process: Process) -> Self {
         let comm = process.comm();
-        let uid = process.status().ok().and_then(|status| status.uid);
-        let mut row = Self {
+        let status = process.status().ok();
+        let user = status.as_ref().and_then(|status| status.uid).map(user);
+        let reported = match control::ask(&process, Request::Stats, TIMEOUT) {
+            Ok(stats) => Self::from_stats(&stats),
+            Err(error) => Self {
+                // A zombie holds no memory.
+                rss_bytes: status.and_then(|it| (!it.is_zombie).then_some(it.rss_bytes)),
+                limit_bytes: Cgroup::of(&process).and_then(|cgroup| cgroup.memory.limit_bytes),
+                note: Some(error.to_string()),
+                ..Self::default()
+            },
+        };
+        Self {
             process,
-            user: uid.map(user).unwrap_or_default(),
+            user: user.unwrap_or_default(),
             script: process.script(&comm).as_deref().map(plain),
             comm: plain(&comm),
-            ..Self::default()
-        };
-        match control::ask(&process, Request::Stats, TIMEOUT) {
-            Ok(stats) => row.fill_from_stats(&stats),
-            Err(error) => row.fill_from_kernel(&error),
+            ..reported
         }
-        row
     }
 
-    fn fill_from_stats(&mut self, stats: &Stats) {
+    fn from_stats(stats: &Stats) -> Self {
         let text = |name| stats.text(name).map(plain);
-        self.name = text("name");
-        self.site = text("site");
-        self.proc = text("proc");
-        self.role = text("role");
-        self.stage = text("stage");
-        self.allocator = text("allocator");
-        self.round = stats.signed("round");
-        self.live_bytes = stats.number("live_bytes");
-        self.cached_bytes = stats.number("recycled_bytes");
-        self.retained_bytes = stats.number("retained_bytes");
-        self.rss_bytes = stats.number("rss_bytes");
-        self.limit_bytes = stats
-            .number("cgroup_limit_bytes")
-            .filter(|limit| *limit > 0);
-    }
-
-    fn fill_from_kernel(&mut self, error: &AskError) {
-        // A zombie holds no memory.
-        let status = self.process.status().ok();
-        let status = status.filter(|status| !status.is_zombie);
-        self.rss_bytes = status.map(|status| status.rss_bytes);
-        self.limit_bytes = Cgroup::of(&self.process).and_then(|cgroup| cgroup.memory.limit_bytes);
-        self.note = Some(error.to_string());
+        let limit = stats.number("cgroup_limit_bytes");
+        Self {
+            name: text("name"),
+            site: text("site"),
+            proc: text("proc"),
+            role: text("role"),
+            stage: text("stage"),
+            allocator: text("allocator"),
+            round: stats.value("round"),
+            live_bytes: stats.number("live_bytes"),
+            cached_bytes: stats.number("recycled_bytes"),
+            retained_bytes: stats.number("retained_bytes"),
+            rss_bytes: stats.number("rss_bytes"),
+            limit_bytes: limit.filter(|limit| *limit > 0),
+            ..Self::default()
+        }
     }
 }
 
@@ -147,18 +146,13 @@ pub fn collect(all: bool, detail: Option<Process>) -> Sample {
     // The lock is not held while a process answers.
     let next = || processes.lock().next();
     let rows = Mutex::new(Vec::new());
-    thread::scope(|scope| {
-        for _ in 0..WORKERS {
-            scope.spawn(|| {
-                while let Some(process) = next() {
-                    let row = Row::of(process);
-                    if row.rss_bytes.is_some() {
-                        rows.lock().push(row);
-                    }
-                }
-            });
-        }
-    });
+    let ask = || {
+        let asked = std::iter::from_fn(next).map(Row::of);
+        let shown = asked.filter(|row| row.rss_bytes.is_some());
+        shown.for_each(|row| rows.lock().push(row));
+    };
+    // A panic of a worker is one of the scope.
+    thread::scope(|scope| [(); WORKERS].map(|()| drop(scope.spawn(ask))));
     Sample {
         rows: rows.into_inner(),
         hidden: hidden.len(),
@@ -174,8 +168,7 @@ mod tests {
     fn the_answer_of_a_process_fills_its_row() {
         let stats = r#"{"name":"trainer-3","site":"site-1","proc":"TR","round":4,"live_bytes":1,"retained_bytes":2,
             "recycled_bytes":3,"rss_bytes":9,"cgroup_limit_bytes":0}"#;
-        let mut row = Row::default();
-        row.fill_from_stats(&Stats::parse(stats).unwrap());
+        let row = Row::from_stats(&Stats::parse(stats).unwrap());
         let cells = table::cells(&row);
         let cells = cells.each_ref().map(|cell| cell.as_deref().unwrap_or("-"));
         assert_eq!(cells[1..5], ["site-1", "TR", "4", "-"]);

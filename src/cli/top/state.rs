@@ -149,10 +149,7 @@ impl State {
                 (self.view, self.scroll) = (View::Detail(process), 0);
                 return Some(Action::Refresh);
             }
-            KeyCode::Char('t') => {
-                let process = self.select(0)?;
-                return Some(self.trim(process));
-            }
+            KeyCode::Char('t') => return self.select(0).map(|process| self.trim(process)),
             _ => drop(self.step(code).and_then(|step| self.select(step))),
         }
         None
@@ -161,10 +158,7 @@ impl State {
     fn edit(&mut self, code: KeyCode) -> Option<Action> {
         match code {
             KeyCode::Enter => self.view = View::Table,
-            KeyCode::Esc => {
-                self.filter.clear();
-                self.view = View::Table;
-            }
+            KeyCode::Esc => (self.view, self.filter) = (View::Table, String::new()),
             KeyCode::Backspace => drop(self.filter.pop()),
             KeyCode::Char(c) => self.filter.push(c),
             _ => {}

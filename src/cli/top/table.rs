@@ -7,103 +7,85 @@ use super::row::Row;
 use crate::output;
 use crate::units::{bytes, or_dash, signed_size};
 
-pub const NOTHING_RUNS: &str = "No process runs with flarena here.";
-pub const HOW_TO_START: &str =
-    "Start one with flarena run, such as: flarena run -- python3 train.py";
+pub const NOTHING_RUNS: &str = "No process runs with flarena here.\n\
+    Start one with flarena run, such as: flarena run -- python3 train.py";
 
 /// The longest name of a site or stage.
 const LONGEST_TEXT: usize = 20;
 /// The length of the kernel's longest name (15), and one for the `…` of a cut name.
 const LONGEST_COMMAND: usize = 16;
 
-/// The value of a column.
-enum Value {
-    Pid,
-    Text(fn(&Row) -> &Option<String>),
-    Command,
-    Round,
-    Bytes(fn(&Row) -> Option<u64>),
-    Growth,
+/// The value of a row in a column.
+#[derive(PartialEq, PartialOrd)]
+enum Value<'a> {
+    /// A name, and its longest length on the screen.
+    Name(Option<&'a str>, usize),
+    Count(Option<i64>),
+    Bytes(Option<u64>),
+    Growth(Option<f64>),
 }
-use Value::{Bytes, Command, Growth, Pid, Round, Text};
+use Value::{Bytes, Count, Growth, Name};
 
-impl Value {
-    fn text(&self, row: &Row) -> Option<String> {
+impl Value<'_> {
+    fn text(self) -> Option<String> {
         match self {
-            Pid => Some(row.process.pid.to_string()),
-            Text(text) => text(row)
-                .as_deref()
-                .map(|name| shortened(name, LONGEST_TEXT)),
-            Command => Some(shortened(row.command(), LONGEST_COMMAND)),
-            Round => row.round.map(|round| round.to_string()),
-            Bytes(size) => size(row).map(bytes),
-            Growth => row.growth_per_minute.map(signed_size),
+            Name(name, longest) => name.map(|name| shortened(name, longest)),
+            Count(count) => count.map(|count| count.to_string()),
+            Bytes(size) => size.map(bytes),
+            Growth(change) => change.map(signed_size),
         }
     }
+}
 
-    fn compare(&self, a: &Row, b: &Row) -> Ordering {
-        match self {
-            Pid => a.process.pid.cmp(&b.process.pid),
-            Text(text) => text(a).cmp(text(b)),
-            Command => a.command().cmp(b.command()),
-            Round => a.round.cmp(&b.round),
-            Bytes(size) => size(a).cmp(&size(b)),
-            Growth => {
-                let order = a.growth_per_minute.partial_cmp(&b.growth_per_minute);
-                order.unwrap_or(Ordering::Equal)
-            }
-        }
-    }
+fn name(name: &Option<String>) -> Value<'_> {
+    Name(name.as_deref(), LONGEST_TEXT)
 }
 
 pub struct Column {
-    /// The value of `--sort`.
+    /// The value of `--sort`. In capitals, it begins the heading.
     pub name: &'static str,
-    pub heading: &'static str,
     /// The most important column has 0; the others leave first.
     rank: usize,
-    value: Value,
+    value: fn(&Row) -> Value<'_>,
 }
 
 impl Column {
-    const fn new(name: &'static str, heading: &'static str, rank: usize, value: Value) -> Self {
-        Self {
-            name,
-            heading,
-            rank,
-            value,
-        }
+    const fn new(name: &'static str, rank: usize, value: fn(&Row) -> Value<'_>) -> Self {
+        Self { name, rank, value }
     }
 
     /// Numbers are aligned to the right.
     pub fn is_number(&self) -> bool {
-        !matches!(self.value, Text(_) | Command)
+        !matches!((self.value)(&Row::default()), Name(..))
     }
 }
 
 pub const COUNT: usize = 11;
 const PID: usize = 0;
 pub const RSS: usize = 5;
+const GROWTH: usize = 6;
 
 /// In the order of the screen.
 pub const COLUMNS: [Column; COUNT] = [
-    Column::new("pid", "PID", 0, Pid),
-    Column::new("site", "SITE", 3, Text(|row| &row.site)),
-    Column::new("proc", "PROC", 4, Text(|row| &row.proc)),
-    Column::new("round", "ROUND", 5, Round),
-    Column::new("stage", "STAGE", 7, Text(|row| &row.stage)),
-    Column::new("rss", "RSS", 1, Bytes(|row| row.rss_bytes)),
-    Column::new("growth", "GROWTH/MIN", 6, Growth),
-    Column::new("live", "LIVE", 8, Bytes(|row| row.live_bytes)),
-    Column::new("cached", "CACHED", 9, Bytes(|row| row.cached_bytes)),
-    Column::new("limit", "LIMIT", 10, Bytes(|row| row.limit_bytes)),
-    Column::new("command", "COMMAND", 2, Command),
+    Column::new("pid", 0, |row| Count(Some(row.process.pid.into()))),
+    Column::new("site", 3, |row| name(&row.site)),
+    Column::new("proc", 4, |row| name(&row.proc)),
+    Column::new("round", 5, |row| Count(row.round)),
+    Column::new("stage", 7, |row| name(&row.stage)),
+    Column::new("rss", 1, |row| Bytes(row.rss_bytes)),
+    Column::new("growth", 6, |row| Growth(row.growth_per_minute)),
+    Column::new("live", 8, |row| Bytes(row.live_bytes)),
+    Column::new("cached", 9, |row| Bytes(row.cached_bytes)),
+    Column::new("limit", 10, |row| Bytes(row.limit_bytes)),
+    Column::new("command", 2, |row| {
+        Name(Some(row.command()), LONGEST_COMMAND)
+    }),
 ];
 
 pub type Cells = [Option<String>; COUNT];
 
 pub fn cells(row: &Row) -> Cells {
-    COLUMNS.each_ref().map(|column| column.value.text(row))
+    COLUMNS.each_ref().map(|column| (column.value)(row).text())
 }
 
 /// A column and a direction.
@@ -123,8 +105,11 @@ impl Order {
     /// Equal rows are sorted by pid, so that their order is stable.
     pub fn compare(self, a: &Row, b: &Row) -> Ordering {
         let (first, second) = if self.descending { (b, a) } else { (a, b) };
-        let order = COLUMNS[self.column].value.compare(first, second);
-        order.then(a.process.pid.cmp(&b.process.pid))
+        let value = COLUMNS[self.column].value;
+        let order = value(first).partial_cmp(&value(second));
+        order
+            .unwrap_or(Ordering::Equal)
+            .then(a.process.pid.cmp(&b.process.pid))
     }
 
     /// The heading, with an arrow on the sorted column.
@@ -134,7 +119,8 @@ impl Order {
             (true, true) => "▼",
             (true, false) => "▲",
         };
-        COLUMNS[column].heading.to_owned() + arrow
+        let unit = if column == GROWTH { "/MIN" } else { "" };
+        COLUMNS[column].name.to_uppercase() + unit + arrow
     }
 }
 
@@ -182,10 +168,8 @@ pub fn table(rows: &[&Row], room: Option<usize>, order: Order) -> String {
     let mut table = output::unlimited_table();
     table.set_header(columns.iter().map(|&column| order.heading(column)));
     table.add_rows(rows.iter().map(line));
-    output::set_tight(&mut table);
     let is_number = |place: &usize| COLUMNS[columns[*place]].is_number();
-    output::align_right(&mut table, (0..columns.len()).filter(is_number));
-    output::render(&table)
+    output::tight(table, (0..columns.len()).filter(is_number))
 }
 
 #[cfg(test)]
@@ -236,11 +220,12 @@ mod tests {
 
     #[test]
     fn each_column_sorts_by_the_name_of_its_heading() {
-        for column in &COLUMNS {
-            let first = column.heading.split('/').next();
-            assert_eq!(Some(&*column.name.to_uppercase()), first);
-        }
-        assert_eq!((COLUMNS[PID].name, COLUMNS[RSS].name), ("pid", "rss"));
+        let headings = [PID, RSS, GROWTH].map(|column| Order::by(RSS).heading(column));
+        assert_eq!(headings, ["PID", "RSS▼", "GROWTH/MIN"]);
+        assert_eq!(
+            [PID, RSS, GROWTH].map(|column| COLUMNS[column].name),
+            ["pid", "rss", "growth"]
+        );
     }
 
     #[test]

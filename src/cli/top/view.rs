@@ -8,7 +8,7 @@ use ratatui::widgets::{Block, Cell, Clear, Paragraph, Row as TableRow, Table, Wr
 use ratatui::Frame;
 
 use super::state::{State, View};
-use super::table::{self, COLUMNS, HOW_TO_START, NOTHING_RUNS};
+use super::table::{self, COLUMNS, NOTHING_RUNS};
 use crate::output::plain;
 use crate::units::{or_dash, plural};
 
@@ -28,12 +28,10 @@ pub fn draw(frame: &mut Frame, state: &mut State) {
     let View::Detail(process) = state.view else {
         return;
     };
-    let detail = state
-        .sample
-        .as_ref()
-        .and_then(|sample| sample.detail.as_ref());
-    let text = detail.filter(|(of, _)| *of == process);
-    let text = text.map_or("asking the process", |(_, text)| text);
+    let text = match state.sample.as_ref().map(|sample| &sample.detail) {
+        Some(Some((of, text))) if *of == process => text,
+        _ => "asking the process",
+    };
     let block = Block::bordered().title(format!(" {} ", process.pid));
     let text = Text::from_iter(text.lines().map(plain));
     let text = Paragraph::new(text).wrap(Wrap { trim: false });
@@ -88,31 +86,22 @@ fn why_empty(state: &State) -> String {
     if !state.filter.is_empty() {
         return "No process matches the filter; Esc clears it.".to_owned();
     }
-    format!(
-        "{NOTHING_RUNS}\n{HOW_TO_START}\nSmall processes have no control channel; press a to see them, too."
-    )
+    format!("{NOTHING_RUNS}\nSmall processes have no control channel; press a to see them, too.")
 }
 
 fn footer(state: &State) -> String {
-    let filter = match (state.view, state.filter.as_str()) {
-        (View::Filter, filter) => return format!("filter: {filter}_"),
-        (_, "") => String::new(),
-        (_, filter) => format!("filter: {filter}  "),
-    };
-    if !state.message.is_empty() {
-        return filter + &state.message;
-    }
-    let keys = match state.view {
+    let selected = state.selection().map(|place| state.visible()[place]);
+    let note = selected.and_then(|row| row.note.as_deref());
+    let text = match state.view {
+        View::Filter => return format!("filter: {}_", state.filter),
+        View::Table | View::Detail(_) if !state.message.is_empty() => &state.message,
         View::Detail(_) => KEYS_OF_DETAIL,
-        View::Table | View::Filter => {
-            let selected = state.selection().map(|place| state.visible()[place]);
-            match selected.and_then(|row| row.note.as_deref()) {
-                Some(note) => return filter + note,
-                None => KEYS,
-            }
-        }
+        View::Table => note.unwrap_or(KEYS),
     };
-    filter + keys
+    match state.filter.as_str() {
+        "" => text.to_owned(),
+        filter => format!("filter: {filter}  {text}"),
+    }
 }
 
 #[cfg(test)]

@@ -41,11 +41,11 @@ fn ask(process: &Process, site: u32, deadline: Instant) -> anyhow::Result<Value>
     loop {
         let answer = control::ask(process, Request::Holders(site), STATS_TIMEOUT)?;
         ensure!(
-            answer.flag("python") == Some(true),
+            answer.value("python") == Some(true),
             "process {pid} records no Python frames: start it with `flarena run --sites`"
         );
         ensure!(
-            answer.flag("late") != Some(true),
+            answer.value("late") != Some(true),
             "process {pid}: --holders needs sites from its start (`flarena run --sites`), or `flarena.holders()` \
              in the program"
         );

@@ -87,7 +87,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     if args.folded {
         output::print(&page::folded(&who))?;
     } else if !args.json {
-        let width = output::terminal_width().map(usize::from);
+        let width = output::terminal_width();
         output::print(&page::render(&process.name(), args.pid, &who, width))?;
     }
     Ok(ExitCode::SUCCESS)

@@ -19,15 +19,18 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_MODEL, _RESULT, _SHAREABLE, _HEADERS = "global_model", "__task_result__", "__shareable__", "__headers__"
+_MODEL, _SHAREABLE, _HEADERS = "global_model", "__shareable__", "__headers__"
+# The result of a task; and, until 2.9 clears it, the same result for those that see it accepted.
+_RESULT, _TRAINED = "__task_result__", "_training_result_"
 _KNOWN_VERSIONS = ("2.7.", "2.8.", "2.9.")
 _KNOWN_PACKAGES = ("nvflare", "builtins", "abc", "typing")
 # A controller of the program may have these of its own. None of them gets a context.
 _HARMLESS = {"__init__", "__module__", "__doc__", "__qualname__", "__firstlineno__", "__static_attributes__"}
 _HARMLESS |= {"save_model_file", "load_model_file", "__abstractmethods__", "_abc_impl", "__annotations__"}
 # Names with which code reads a value of a context whose key is not written beside it, or hands the context on.
-_READS = {"TASK_RESULT", _RESULT, "SHAREABLE", _SHAREABLE, "props", "get_prop_keys", "get_prop_detail", "_get_prop"}
-_READS |= {"clone", "get_peer_context", "getattr", "vars", "__dict__", "eval", "exec", "import_module"}
+_READS = {_RESULT, _TRAINED, _SHAREABLE, "TASK_RESULT", "TRAINING_RESULT", "SHAREABLE", "get_prop_detail", "_get_prop"}
+_READS |= {"props", "get_prop_keys", "clone", "get_peer_context", "getattr", "vars", "__dict__"}
+_READS |= {"eval", "exec", "import_module"}
 
 # By id. Without a lock, which a fork could leave locked: each operation on the dictionary is one step of Python.
 _contexts: dict[int, weakref.ref[Any]] = {}
@@ -53,6 +56,7 @@ def drop_result(ctx: Any, components: Any) -> None:
     if not _is_known_version() or not all(_cannot_read(kind) for kind in _classes(components)):
         return
     _keep_headers(ctx, _RESULT)
+    _keep_headers(ctx, _TRAINED)
     _keep_headers(ctx.get_peer_context(), _SHAREABLE)
 
 
@@ -114,6 +118,6 @@ def _names(value: Any, seen: set[int] | None = None) -> set[str]:
         package = owner.partition(".")[0] if isinstance(owner, str) else "builtins"
         if isinstance(target, types.FunctionType):
             found |= _names(target, seen)
-        elif package not in (*_KNOWN_PACKAGES, "numpy", "torch", *getattr(sys, "stdlib_module_names", ())):
+        elif package not in (*_KNOWN_PACKAGES, "flarena", "numpy", "torch", *getattr(sys, "stdlib_module_names", ())):
             found.add("__dict__")
     return found

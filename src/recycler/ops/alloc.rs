@@ -32,6 +32,12 @@ impl<V: Vm> Recycler<V> {
             self.keep_room();
         }
         let start = extent.start();
+        if got.recycled_pages == Pages::NONE {
+            // The parts into which a program's `madvise` splits a VMA become one again only if the
+            // VMA had a page. NumPy gives advice on each new array.
+            // SAFETY: the block is live, so it is mapped, and no other thread has its address yet.
+            unsafe { self.vm.fault_in(start) };
+        }
         if contents == Contents::Zeroed && got.recycled_pages > Pages::NONE {
             // SAFETY: the block is live, so it is mapped, and no other thread has its address yet.
             unsafe { self.vm.zero(start, self.geometry().size(need.pages)) };

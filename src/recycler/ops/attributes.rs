@@ -15,10 +15,6 @@ use crate::os::vm::Vm;
 use crate::state::recycler::Recycler;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Large NumPy arrays (4 MiB and more) have advice for huge pages, so blocks of this many units are
-/// worth a reset. In shorter ones a changed attribute is rare, and the block is unmapped.
-const MIN_RESET_UNITS: u32 = 3;
-
 /// The search for guard regions takes 6 µs per unit, so a free searches only blocks that lived this
 /// long. A guard region in a shorter-lived block stays, and the next owner crashes when it writes
 /// there.
@@ -94,22 +90,15 @@ impl<V: Vm> Recycler<V> {
 
     /// Resets the unproven units and probes again. False: an attribute remains.
     fn reset_and_verify(&self, extent: Extent, unproven: Extent, has_boundary: bool) -> bool {
-        let spare = self.range_with_spare_page(extent);
-        if extent.len < MIN_RESET_UNITS && spare.is_some() && !has_boundary {
-            return false;
-        }
         if !self.reset_and_count(unproven) {
             return false;
         }
-        let is_restored = match spare {
+        let is_restored = match self.range_with_spare_page(extent) {
             Some((start, bytes)) if !has_boundary => self.vm.is_one_vma(start, bytes),
             _ => self.are_whole_vmas(unproven),
         };
         if is_restored {
             return true;
-        }
-        if extent.len < MIN_RESET_UNITS {
-            return false;
         }
         // No call undoes advice on huge pages. The same advice for all units joins their VMAs.
         // SAFETY: the program passed the block to `free`, and no pool holds it yet.

@@ -5,10 +5,10 @@ use crate::core::pagemap::Metadata;
 use crate::core::unit::UNIT_BYTES;
 use crate::os::capabilities::Capabilities;
 use crate::os::huge_pages::HugePages;
-use crate::os::syscalls::{self, advise, map_new, munmap, pointer, Unprotect};
+use crate::os::syscalls::{self, advise, map_new, munmap, Unprotect};
 use crate::os::vm::{MoveOutcome, RemapOutcome, Vm};
 use crate::os::zeroing;
-use flarena_sys::{attention, limits, seccomp, thread, unmap_hooks};
+use flarena_sys::{attention, limits, seccomp, thread, thread_pointer, unmap_hooks};
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, MremapFlags};
 use rustix::time::ClockId;
@@ -320,7 +320,7 @@ unsafe impl Vm for LinuxVm {
         // SAFETY: the kernel always refuses the new length, so no mapping changes.
         let got = unsafe {
             rustix::mm::mremap(
-                pointer(address),
+                std::ptr::without_provenance_mut(address),
                 bytes,
                 absurd_bytes(),
                 MremapFlags::empty(),
@@ -360,6 +360,11 @@ unsafe impl Vm for LinuxVm {
         unsafe { zeroing::zero_resident(self, address, bytes, self.page_bytes()) };
     }
 
+    unsafe fn fault_in(&self, address: usize) {
+        // SAFETY: the caller owns the page, and it is mapped readable and writable.
+        unsafe { (address as *mut u8).write_volatile(0) };
+    }
+
     unsafe fn copy(&self, from: usize, to: usize, bytes: usize) {
         // SAFETY: both ranges are mapped and do not overlap; the caller owns the target; no thread
         // writes to the source.
@@ -373,7 +378,7 @@ unsafe impl Vm for LinuxVm {
     }
 
     fn cpu(&self) -> u32 {
-        thread::cpu()
+        thread_pointer::cpu()
     }
 
     fn yield_now(&self) {

@@ -11,7 +11,7 @@ const READ_WRITE: ProtFlags = ProtFlags::READ.union(ProtFlags::WRITE);
 /// `MADV_GUARD_REMOVE`, Linux 6.13.
 const GUARD_REMOVE: usize = 103;
 
-pub fn pointer(address: usize) -> *mut c_void {
+fn pointer(address: usize) -> *mut c_void {
     address as *mut c_void
 }
 

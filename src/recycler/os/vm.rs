@@ -117,6 +117,11 @@ pub unsafe trait Vm: Metadata {
     /// # Safety
     /// The caller owns the range, and it is mapped readable and writable.
     unsafe fn zero(&self, address: usize, bytes: usize);
+    /// Faults in one page that is not resident.
+    ///
+    /// # Safety
+    /// The caller owns the page, and it is mapped readable and writable.
+    unsafe fn fault_in(&self, address: usize);
     /// Copies bytes.
     ///
     /// # Safety

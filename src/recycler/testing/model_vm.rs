@@ -225,6 +225,12 @@ unsafe impl Vm for ModelKernel {
         }
     }
 
+    unsafe fn fault_in(&self, address: usize) {
+        self.assert_unlocked();
+        self.assert_mapped(address, 1);
+        self.fault(address / PAGE);
+    }
+
     unsafe fn copy(&self, from: usize, to: usize, bytes: usize) {
         self.assert_mapped(from, bytes);
         self.assert_mapped(to, bytes);

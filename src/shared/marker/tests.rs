@@ -6,7 +6,7 @@ fn sample() -> Marker {
         proc: "TR".into(),
         site: Some("site-1".into()),
         round: Some(3),
-        boot: Some(Boot(0x00c0_ffee)),
+        boot: Some(ShortHash(0x00c0_ffee)),
         rss_bytes: Some(537_184_665),
         asked_bytes: Some(24 << 20),
         left_bytes: Some(3 << 20),
@@ -31,10 +31,11 @@ fn a_text_marker_inside_a_log_line_is_parsed() {
     );
     let read = parse_text(&line).unwrap();
     assert_eq!(
-        (read.proc, read.site, read.round),
+        (&*read.proc, read.site.as_deref(), read.round),
         ("TR", Some("site-1"), Some(3))
     );
-    assert_eq!((read.stage, read.rss_bytes >> 20), ("send", 512));
+    let size = read.rss_bytes.map(|bytes| bytes >> 20);
+    assert_eq!((&*read.stage, size), ("send", Some(512)));
 }
 
 #[test]
@@ -57,7 +58,7 @@ fn a_text_line_needs_a_process_a_stage_and_a_size_but_no_site() {
 fn the_task_behind_the_site_in_lines_of_nvflare_is_no_part_of_the_site() {
     let read = parse_text("[RSS] CJ s=site-1 t=train r=0 relay: 93.4 MB").unwrap();
     assert_eq!(
-        (read.site, read.round, read.stage),
+        (read.site.as_deref(), read.round, &*read.stage),
         (Some("site-1"), Some(0), "relay")
     );
 }
@@ -129,6 +130,52 @@ fn long_names_are_cut_between_characters_and_bad_utf8_is_replaced() {
     // Only a cut character is left out. Bytes that are not UTF-8 are replaced.
     let bad = [&[b'x'; NAME_MAX_BYTES - 5][..], &[0xFF; 10]].concat();
     assert!(name_from_bytes(&bad).ends_with("x\u{FFFD}\u{FFFD}\u{FFFD}\u{FFFD}\u{FFFD}"));
+}
+
+#[test]
+fn an_odd_value_leaves_its_field_unknown_and_is_an_error_only_for_a_size() {
+    let mut marker = Marker::default();
+    for (name, json, is_known, is_error) in [
+        ("seq", "18446744073709551615", true, false),
+        ("rss_bytes", "1048576.5", true, false),
+        ("live_bytes", "\"many\"", true, true),
+        ("anon_bytes", "-3", true, true),
+        ("swap_bytes", "null", true, false),
+        ("cgroup_limit_bytes", "9223372036854771712", true, false),
+        ("pid", "\"7\"", true, false),
+        ("site", "\"-\"", true, false),
+        ("settings", "\"\"", true, false),
+        ("unheard_of", "1", false, false),
+    ] {
+        assert_eq!(marker.set(name, json), is_known, "{name}");
+        assert_eq!(is_invalid(name, json), is_error, "{name}");
+    }
+    let expected = Marker {
+        seq: Some(u64::MAX),
+        rss_bytes: Some(1_048_576),
+        settings: Some(String::new()),
+        ..Marker::default()
+    };
+    assert_eq!(marker, expected);
+}
+
+#[test]
+fn a_memory_line_completes_the_marker_of_its_process_and_round() {
+    let marker = parse_text("[RSS] SJ s=server r=2 send: 512.0 MB").unwrap();
+    let complete = |line: &str| {
+        let mut marker = marker.clone();
+        marker.complete(Marker::from_memory_line(line).unwrap());
+        marker
+    };
+    let same = complete("[MEM] SJ s=server r=2 live=402.0 file=90.0 left=24.0 limit=1024.0 MB");
+    let megabytes = |bytes: Option<u64>| bytes.map(|bytes| bytes >> 20);
+    assert_eq!(
+        (&*same.stage, megabytes(same.rss_bytes)),
+        ("send", Some(512))
+    );
+    let sizes = [same.live_bytes, same.anon_bytes, same.cgroup_bytes].map(megabytes);
+    assert_eq!(sizes, [402, 422, 1000].map(Some));
+    assert_eq!(complete("[MEM] TR s=server r=2 live=402.0 MB"), marker);
 }
 
 #[test]

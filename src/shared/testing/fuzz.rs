@@ -98,7 +98,7 @@ fn any_names(proc: String, stage: String, site: Option<String>, number: i64) {
     assert_eq!(read.round, written.round);
     assert_eq!(read.stage.chars().count(), written.stage.chars().count());
     assert_eq!(read.proc.chars().count(), written.proc.chars().count());
-    let off = read.rss_bytes as f64 - written.rss_bytes.unwrap() as f64;
+    let off = read.rss_bytes.unwrap() as f64 - written.rss_bytes.unwrap() as f64;
     assert!(off.abs() <= 0.06 * MB, "{off}");
 }
 

@@ -14,11 +14,7 @@ use rustix::thread::{capabilities, CapabilitySets};
 
 use crate::launch;
 use flarena_sys::thread::helper::{self, Patience};
-use flarena_sys::{
-    loader::next::{self, Next},
-    proc::procfs,
-    seccomp,
-};
+use flarena_sys::{loader::next::Next, proc::procfs, seccomp};
 
 macro_rules! in_every_thread {
     ($(
@@ -49,11 +45,8 @@ macro_rules! in_every_thread {
                 // SAFETY: the arguments are the caller's, by this function's contract.
                 return unsafe { libc::syscall(number, a, b, c) as c_int };
             }
-            match next_functions::$name.get() {
-                // SAFETY: the arguments are the caller's, by this function's contract.
-                Some(next) => unsafe { next($($argument),*) },
-                None => next::missing(),
-            }
+            // SAFETY: the arguments are the caller's, by this function's contract.
+            next_functions::$name.call(|next| unsafe { next($($argument),*) })
         }
         )*
     };

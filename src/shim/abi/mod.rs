@@ -3,14 +3,13 @@
 use std::ffi::c_void;
 
 pub mod backend;
-pub mod closing;
-pub mod copies;
 pub mod counted;
 pub mod credentials;
 pub mod foreign;
 pub mod heap;
 pub mod jemalloc;
 pub mod limits;
+pub mod quiesced;
 pub mod sandbox;
 pub mod statistics;
 

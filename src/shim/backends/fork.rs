@@ -7,7 +7,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use crate::backends::{choose, jemalloc};
-use flarena_sys::{sync::stdio, thread, thread::helper};
+use flarena_sys::{sync::stdio, thread::helper, thread_pointer};
 
 /// Token of the thread that is between `before_fork` and its counterpart; 0: none.
 static FORKING: AtomicU64 = AtomicU64::new(0);
@@ -20,7 +20,7 @@ pub fn before_fork(is_governor_quiet: bool) {
     if !choose::is_jemalloc() {
         return;
     }
-    let me = thread::token();
+    let me = thread_pointer::token();
     if FORKING.load(Relaxed) == me {
         NESTED.fetch_add(1, Relaxed);
         return;
@@ -70,5 +70,5 @@ fn ends_outermost_fork() -> bool {
         return false;
     }
     // A fork that began before jemalloc was chosen has prepared nothing.
-    FORKING.load(Relaxed) == thread::token()
+    FORKING.load(Relaxed) == thread_pointer::token()
 }

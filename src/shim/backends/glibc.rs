@@ -185,9 +185,7 @@ static LAST: Lock<Option<(Instant, Duration, Mallinfo2)>> = Lock::new(None);
 /// Only in the child of a fork, before it has other threads.
 pub unsafe fn after_fork_in_child() {
     // SAFETY: the child of a fork has no other thread yet, so LAST has no other user.
-    if let Some(mut last) = unsafe { LAST.take_over_after_fork() } {
-        *last = None;
-    }
+    unsafe { LAST.reset_after_fork() };
 }
 
 /// glibc's figures, possibly cached. The call walks the free chunks of every arena with the arena locked. A slow

@@ -7,37 +7,26 @@ pub type Mallinfo2 = Numbers<usize>;
 /// `struct mallinfo` of malloc.h: the same fields, 32 bits wide; glibc lets them wrap.
 pub type Mallinfo = Numbers<c_int>;
 
-#[repr(C)]
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Numbers<T> {
-    pub arena: T,
-    pub ordblks: T,
-    pub smblks: T,
-    pub hblks: T,
-    pub hblkhd: T,
-    pub usmblks: T,
-    pub fsmblks: T,
-    pub uordblks: T,
-    pub fordblks: T,
-    pub keepcost: T,
+macro_rules! numbers {
+    ($($field:ident)*) => {
+        #[repr(C)]
+        #[derive(Debug, Clone, Copy, Default)]
+        pub struct Numbers<T> {
+            $(pub $field: T,)*
+        }
+
+        impl<T> Numbers<T> {
+            fn map<U>(self, convert: impl Fn(T) -> U) -> Numbers<U> {
+                Numbers {
+                    $($field: convert(self.$field),)*
+                }
+            }
+        }
+    };
 }
 
-impl<T> Numbers<T> {
-    fn map<U>(self, convert: impl Fn(T) -> U) -> Numbers<U> {
-        Numbers {
-            arena: convert(self.arena),
-            ordblks: convert(self.ordblks),
-            smblks: convert(self.smblks),
-            hblks: convert(self.hblks),
-            hblkhd: convert(self.hblkhd),
-            usmblks: convert(self.usmblks),
-            fsmblks: convert(self.fsmblks),
-            uordblks: convert(self.uordblks),
-            fordblks: convert(self.fordblks),
-            keepcost: convert(self.keepcost),
-        }
-    }
-}
+// The order is that of malloc.h.
+numbers! { arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost }
 
 impl From<Mallinfo> for Mallinfo2 {
     fn from(old: Mallinfo) -> Mallinfo2 {

@@ -5,33 +5,34 @@ mod arenas;
 mod inherited;
 mod problems;
 
-use flarena_sys::errno;
+use flarena_sys::errno::SavedErrno;
 use std::ffi::c_int;
 
 use flarena_shared::stages::Stage;
 use flarena_shared::VERSION;
 
-use crate::abi::{copies, counted, credentials, foreign};
+use crate::abi::{counted, credentials, foreign, quiesced};
 use crate::backends::{choose, glibc, jemalloc};
 use crate::report::{log, mark, panic};
 use crate::{at_limit, fork, governor, launch, pools, report};
 use flarena_sites as sites;
 use flarena_sys::env::{Extra, Snapshot};
 use flarena_sys::{
-    clock, config, identity, loader, loader::callers, loader::symbols, owner, seccomp, thread, time,
+    clock, config, identity, loader, loader::callers, loader::symbols, owner, seccomp,
+    thread_pointer, time,
 };
 
 /// Runs before jemalloc's own constructor, which has no priority, and keeps errno.
 #[cfg_attr(not(test), ctor::ctor(unsafe, priority = 101))]
 fn load() {
     credentials::configure();
-    copies::configure();
+    quiesced::configure();
     if !loader::glibc::is_here() {
         // A program with musl, started by one with this preload: its own malloc serves it.
         jemalloc::disable_init();
         return choose::stand_down();
     }
-    let errno = errno::get();
+    let _errno = SavedErrno::save();
     seccomp::remember_process();
     let owns = symbols::owns_malloc();
     owner::set_owns_malloc(owns);
@@ -45,7 +46,7 @@ fn load() {
     glibc::functions();
     clock::configure();
     time::configure();
-    thread::find_cpu_number();
+    thread_pointer::find_cpu_number();
     launch::configure(governor::run);
     at_limit::configure(report::at_limit::report);
     log::configure(config::settings().log);
@@ -78,7 +79,6 @@ fn load() {
         fork::watch_main_thread();
     }
     mark_life();
-    errno::set(errno);
 }
 
 /// Answers a launcher that starts a child to test whether the library loads here.
@@ -110,7 +110,7 @@ fn mark_life() {
 
 /// A small child program (`lscpu`) leaves no marker.
 extern "C" fn on_exit() {
-    let is_known = || mark::written().count > 0 || launch::is_running();
+    let is_known = || mark::written() > 0 || launch::is_running();
     if !identity::identity().is_native_child || is_known() {
         mark::exit();
     }

@@ -6,8 +6,7 @@ use std::time::{Duration, Instant};
 use flarena_shared::backoff::Backoff;
 use flarena_shared::stages::Stage;
 
-use crate::report::history::HISTORY;
-use crate::report::mark;
+use crate::report::{history, mark};
 use flarena_sys::proc::procfs;
 
 /// A size that changed gets a marker after this time.
@@ -46,16 +45,15 @@ impl Periodic {
         if !mark::is_on_here() {
             return;
         }
-        let written = mark::written();
-        if written.count != self.markers {
-            self.marked(now, written.resident_bytes);
+        if mark::written() != self.markers {
+            self.marked(now, history::last().unwrap_or(0));
         }
         let resident_bytes = procfs::resident_bytes().unwrap_or(0);
-        HISTORY.note_watched(resident_bytes);
+        history::PEAK.note_watched(resident_bytes);
         if self.is_due(now, resident_bytes, near_limit) {
             mark::event(Stage::Periodic);
         }
-        self.markers = mark::written().count;
+        self.markers = mark::written();
     }
 
     fn is_due(&mut self, now: Instant, resident_bytes: u64, near_limit: bool) -> bool {

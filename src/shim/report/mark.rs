@@ -7,14 +7,14 @@
 //! interrupted may hold a lock of the backend, of the recycler or of this folder. So this marker
 //! allocates from the reserve, and lacks the values that only a lock protects.
 
-use flarena_sys::errno;
+use flarena_sys::errno::{self, SavedErrno};
 use std::ffi::{c_char, c_int, c_long, CStr};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicU8, Ordering::Relaxed};
 use std::time::Duration;
 
 use flarena_shared::defaults::MALLOC_CONF;
-use flarena_shared::marker::{self, Marker};
+use flarena_shared::marker::{self, Marker, ShortHash};
 use flarena_shared::role;
 use flarena_shared::settings::{setting, Key};
 use flarena_shared::stages::Stage;
@@ -24,10 +24,9 @@ use crate::backends::jemalloc::ctl;
 use crate::backends::reserve;
 use crate::garbage;
 use crate::launch::{self, StartTrigger};
-use crate::report::history::HISTORY;
 use crate::report::memory::{self, Memory};
 use crate::report::panic::contain_call;
-use crate::report::{buffer, log, marker_file, sites, stage_sizes};
+use crate::report::{buffer, history, log, marker_file, sites};
 use flarena_sites as allocation_sites;
 use flarena_sys::env::Extra;
 use flarena_sys::identity::{self, identity};
@@ -81,18 +80,9 @@ pub fn is_on_here() -> bool {
     is_on() && !identity().is_helper
 }
 
-/// The markers of this process so far.
-pub struct Written {
-    pub count: u64,
-    /// In the last one.
-    pub resident_bytes: u64,
-}
-
-pub fn written() -> Written {
-    Written {
-        count: SEQUENCE.load(Relaxed),
-        resident_bytes: HISTORY.last().unwrap_or(0),
-    }
+/// The number of markers of this process so far.
+pub fn written() -> u64 {
+    SEQUENCE.load(Relaxed)
 }
 
 /// The body of `flarena_mark`. Returns 0, or -1 and errno if the marker was not written.
@@ -135,6 +125,7 @@ pub unsafe fn mark_and_copy(
         let marker = record_of_program(stage, site, (round >= 0).then_some(round));
         let text = marker.to_text_line();
         copy(text.trim_end());
+        history::note(&marker);
         match write_lines(&marker, &text) {
             0 => 0,
             error => {
@@ -152,6 +143,7 @@ pub fn event(stage: Stage) {
     }
     contain_call((), || {
         let marker = record_of_library(stage, last(), memory::now());
+        history::note(&marker);
         write_lines(&marker, &marker.to_text_line());
     });
 }
@@ -167,6 +159,7 @@ pub fn at_limit(asked_bytes: u64, left_bytes: u64, asked_at: Option<String>) {
         asked_at,
         ..record_of_library(Stage::AtLimit, last(), memory::now())
     };
+    history::note(&marker);
     write_lines(&marker, &marker.to_text_line());
 }
 
@@ -192,13 +185,10 @@ pub fn exit() {
 pub unsafe fn after_fork_in_child() {
     SEQUENCE.store(0, Relaxed);
     IS_DESCRIBED.store(false, Relaxed);
-    HISTORY.after_fork_in_child();
     // SAFETY: as for this function.
-    unsafe { stage_sizes::after_fork_in_child() };
-    // SAFETY: the child's only thread is in its fork handler, so no other thread uses LAST.
-    if let Some(mut last) = unsafe { LAST.take_over_after_fork() } {
-        // The parent may have been writing it, so it must not be dropped.
-        std::mem::forget(std::mem::take(&mut *last));
+    unsafe {
+        history::after_fork_in_child();
+        LAST.reset_after_fork();
     }
 }
 
@@ -251,10 +241,9 @@ fn log_how_to_enable() -> c_int {
 /// True if stderr is a terminal, or if `flarena run` became this process. All other processes, and
 /// secure-execution programs, stay silent.
 fn user_sees_stderr() -> bool {
-    let errno = errno::get();
+    let _errno = SavedErrno::save();
     // SAFETY: isatty accepts any number.
     let at_terminal = unsafe { libc::isatty(libc::STDERR_FILENO) } == 1;
-    errno::set(errno);
     (at_terminal || is_started_by_launcher()) && owner::owns_malloc() && !env::is_secure()
 }
 
@@ -290,14 +279,15 @@ fn record(stage: String, site: Option<String>, round: Option<i64>, memory: Memor
     let seq = SEQUENCE.fetch_add(1, Relaxed);
     let is_first = !IS_DESCRIBED.swap(true, Relaxed);
     let process = identity::process();
-    let peak_bytes = HISTORY.take_peak(memory.rss_bytes, memory.hwm_bytes);
+    let group = memory.cgroup;
+    let peak_bytes = history::PEAK.take(memory.rss_bytes, memory.hwm_bytes);
     Marker {
         v: marker::FORMAT_VERSION,
-        t: seconds(time::now(ClockId::Realtime)),
+        t: Some(seconds(time::now(ClockId::Realtime))),
         mono: Some(seconds(time::now(ClockId::Boottime))),
-        pid: process.pid,
+        pid: Some(process.pid),
         ppid: std::os::unix::process::parent_id(),
-        start: process.start,
+        start: Some(process.start),
         boot: process.boot,
         proc: identity.proc_name().to_owned(),
         program: identity::program().map(str::to_owned),
@@ -324,10 +314,11 @@ fn record(stage: String, site: Option<String>, round: Option<i64>, memory: Memor
         pinned_bytes: memory.pools.pinned_bytes,
         gpu_allocated_bytes: memory.pools.gpu_allocated_bytes,
         gpu_reserved_bytes: memory.pools.gpu_reserved_bytes,
-        cgroup_bytes: memory.cgroup.used_bytes,
-        cgroup_reclaimable_bytes: memory.cgroup.reclaimable_bytes,
-        cgroup_limit_bytes: memory.cgroup.limit_bytes,
-        cgroup_oom_kills: memory.cgroup_oom_kills,
+        cgroup_bytes: group.memory.used_bytes,
+        cgroup_reclaimable_bytes: group.memory.reclaimable_bytes,
+        cgroup_limit_bytes: group.memory.limit_bytes,
+        cgroup: group.hash.map(ShortHash),
+        cgroup_oom_kills: group.oom_kills,
         memory_limit_bytes: config::settings().memory_limit_bytes,
         gc_released_bytes: collected.map(|since| since.released_bytes),
         gc_ms: collected.map(|since| since.ms),
@@ -340,7 +331,7 @@ fn record(stage: String, site: Option<String>, round: Option<i64>, memory: Memor
         asked_bytes: None,
         left_bytes: None,
         asked_at: None,
-        seq,
+        seq: Some(seq),
     }
 }
 
@@ -386,13 +377,6 @@ fn host() -> String {
 /// Writes the line of stderr and that of the marker file. Returns 0 or the error: of the marker file if it is set, else of
 /// stderr.
 fn write_lines(marker: &Marker, text: &str) -> c_int {
-    if let Some(rss_bytes) = marker.rss_bytes {
-        HISTORY.note(rss_bytes);
-        // Waits for a lock. `flarena top` shows no process that has ended.
-        if !is_exit(&marker.stage) {
-            stage_sizes::note(marker, rss_bytes);
-        }
-    }
     let result = log::write_stderr(text.as_bytes());
     let path = config::environment().setting(Key::MarkerFile);
     let Some(path) = path.filter(|path| !path.trim_ascii().is_empty()) else {

@@ -21,8 +21,7 @@ pub struct Memory {
     pub retained_bytes: Option<u64>,
     pub recycled_bytes: Option<u64>,
     pub pools: pools::Usage,
-    pub cgroup: flarena_shared::cgroup::Memory,
-    pub cgroup_oom_kills: Option<u64>,
+    pub cgroup: cgroup::Group,
 }
 
 pub fn now() -> Memory {
@@ -40,11 +39,9 @@ pub fn without_locks() -> Memory {
 }
 
 fn without_allocator() -> Memory {
-    let (cgroup, cgroup_oom_kills) = cgroup::memory();
     Memory {
         pools: pools::usage(),
-        cgroup,
-        cgroup_oom_kills,
+        cgroup: cgroup::group(),
         ..status()
     }
 }
@@ -53,7 +50,7 @@ fn recycled_bytes(large: &recycler::Stats) -> u64 {
     large.cached_bytes + large.slack_bytes
 }
 
-/// Not inlined: its buffer and that of `cgroup::memory` together need half of the smallest stack that a
+/// Not inlined: its buffer and that of `cgroup::group` together need half of the smallest stack that a
 /// thread may have.
 #[inline(never)]
 fn status() -> Memory {

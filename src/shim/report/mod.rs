@@ -11,6 +11,5 @@ mod marker_file;
 mod memory;
 pub mod panic;
 pub mod sites;
-mod stage_sizes;
 pub mod stats;
 pub mod trim;

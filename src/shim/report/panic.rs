@@ -43,22 +43,17 @@ pub fn install_hook() {
 
 fn on_panic(info: &PanicHookInfo<'_>) {
     // A second panic while this one unwinds ends the process.
-    match container(ENTRY.take(), recycler::lock_is_held_by_me()) {
-        Some(Entry::Call) if CALL_LOGGED.swap(true, Relaxed) => {}
-        Some(Entry::Call) => {
-            let call = "a call to the library; the program continues";
-            log_panic(info, call, log::warn);
-        }
-        Some(Entry::Governor) => {
-            let governor = "the governor's thread; the program continues without it";
-            log_panic(info, governor, log::warn);
-        }
+    let ended = match container(ENTRY.take(), recycler::lock_is_held_by_me()) {
+        Some(Entry::Call) if CALL_LOGGED.swap(true, Relaxed) => return,
+        Some(Entry::Call) => "a call to the library; the program continues",
+        Some(Entry::Governor) => "the governor's thread; the program continues without it",
         None => {
             log_panic(info, "the program", log::fatal);
             // SAFETY: abort has no precondition; it ends the process.
             unsafe { libc::abort() }
         }
-    }
+    };
+    log_panic(info, ended, log::warn);
 }
 
 /// The entry that contains the panic; `None`: the process ends. A thread that holds the recycler's lock leaves its state

@@ -2,21 +2,16 @@
 //! requests of the Python package, which checks first that frames are read correctly.
 
 use std::collections::HashMap;
-use std::ffi::{c_char, c_int, c_void, CStr, OsString};
+use std::ffi::{c_char, c_int, CStr};
 use std::fmt::Write;
-use std::os::unix::ffi::OsStringExt;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use flarena_shared::marker::Marker;
-use flarena_shared::sites::{
-    Frame, Holding, Owner, Record, SmallBlocks, Stack, Who, MAX_SITES_PER_RECORD,
-};
+use flarena_shared::sites::{Holding, Owner, Record, SmallBlocks, Who, MAX_SITES_PER_RECORD};
 
 use crate::report::panic::contain_call;
 use crate::report::{buffer, holders, memory};
-use flarena_sites::{self as sites, sampler, Site};
-use flarena_sys::loader::objects;
+use flarena_sites::{self as sites, sampler};
 use flarena_sys::sync::lock::Lock;
 
 /// Why Python's frames are not read, from the last attempt to turn sites on.
@@ -42,13 +37,9 @@ static WRITERS: [AtomicU32; sites::SITES + 1] = [const { AtomicU32::new(0) }; si
 /// Only in the child of a fork, before it has other threads.
 pub unsafe fn after_fork_in_child() {
     // SAFETY: as for this function.
-    let orphaned = unsafe {
+    unsafe {
         holders::after_fork_in_child();
-        REASON.take_over_after_fork()
-    };
-    if let Some(mut reason) = orphaned {
-        // The parent may have been writing it, so it must not be dropped.
-        std::mem::forget(reason.take());
+        REASON.reset_after_fork();
     }
     sites::after_fork_in_child();
 }
@@ -158,41 +149,8 @@ fn census() -> Census {
 
 /// The line of the program that this thread runs: `train.py:12 in step`. `None` if frames are not read.
 pub fn line_of_thread() -> Option<String> {
-    let stack = stack(sites::of_thread()?)?;
+    let stack = sites::site(sites::of_thread()?)?;
     Some(stack.user_frames().first()?.short())
-}
-
-fn stack(number: u32) -> Option<Stack> {
-    let empty = Stack {
-        site: number,
-        ..Stack::default()
-    };
-    Some(match sites::site(number)? {
-        Site::Python(frames) => Stack {
-            frames: frames
-                .iter()
-                .map(|frame| Frame(frame.file.to_owned(), frame.line, frame.function.to_owned()))
-                .collect(),
-            ..empty
-        },
-        Site::Thread { name, caller } => Stack {
-            thread: Some(name.to_owned()),
-            library: library_of(caller),
-            ..empty
-        },
-    })
-}
-
-/// The file name of the library or program that contains the address.
-fn library_of(address: usize) -> Option<String> {
-    if address == 0 {
-        return None;
-    }
-    let path = match objects::path_of(address as *const c_void)? {
-        path if path.is_empty() => std::env::current_exe().ok()?,
-        path => PathBuf::from(OsString::from_vec(path.into_bytes())),
-    };
-    Some(path.file_name()?.to_string_lossy().into_owned())
 }
 
 /// The lines that follow a marker in the marker file.
@@ -222,26 +180,27 @@ pub fn marker_lines(marker: &Marker) -> MarkerLines {
     let live_bytes = sites::is_late().then(|| memory::now().live_bytes);
     let before_bytes = census.unrecorded(live_bytes.flatten());
     let v = marker.v;
+    let pid = marker.pid.unwrap_or_default();
     let owner = Owner {
-        pid: marker.pid,
-        start: marker.start,
+        pid,
+        start: marker.start.unwrap_or_default(),
         boot: marker.boot,
     };
     for one in &census.sites {
-        if WRITERS[one.site as usize].swap(marker.pid, Relaxed) == marker.pid {
+        if WRITERS[one.site as usize].swap(pid, Relaxed) == pid {
             continue;
         }
-        if let Some(stack) = stack(one.site) {
+        if let Some(stack) = sites::site(one.site) {
             lines.text += &Record::Stack { v, owner, stack }.to_json_line();
             lines.stacks.push(one.site);
         }
     }
     let record = Record::Sites {
         v,
-        t: marker.t,
+        t: marker.t.unwrap_or_default(),
         mono: marker.mono,
         owner,
-        marker: marker.seq,
+        marker: marker.seq.unwrap_or_default(),
         round: marker.round,
         sites: census.sites,
         rest: census.rest,
@@ -260,7 +219,10 @@ pub fn document() -> Who {
     let unrecorded = census.unrecorded(memory.live_bytes.filter(|_| on));
     let Census { sites, rest, small } = census;
     let is_late = sites::is_late();
-    let stacks = sites.iter().filter_map(|one| stack(one.site)).collect();
+    let stacks = sites
+        .iter()
+        .filter_map(|one| sites::site(one.site))
+        .collect();
     Who {
         pid: std::process::id(),
         on,

@@ -13,9 +13,8 @@ use crate::garbage;
 use crate::launch;
 use crate::memory_limit;
 use crate::python::text;
-use crate::report::history::HISTORY;
 use crate::report::panic::contain_call;
-use crate::report::{buffer, mark, memory, stage_sizes};
+use crate::report::{buffer, history, mark, memory};
 use flarena_recycler as recycler;
 use flarena_sites as sites;
 use flarena_sys::identity::identity;
@@ -36,6 +35,7 @@ pub unsafe fn stats_json(buffer: *mut c_char, len: usize) -> c_int {
 pub fn document() -> Value {
     let (identity, memory, last) = (identity(), memory::now(), mark::last());
     let (last, collected) = (last.as_ref(), garbage::total());
+    let (marked_rss_bytes, stages) = history::document();
     json!({
         "version": VERSION,
         "pid": std::process::id(),
@@ -53,8 +53,8 @@ pub fn document() -> Value {
         "file_bytes": memory.file_bytes,
         "swap_bytes": memory.swap_bytes,
         "hwm_bytes": memory.hwm_bytes,
-        "marked_rss_bytes": HISTORY.sizes(),
-        "stages": stage_sizes::list(),
+        "marked_rss_bytes": marked_rss_bytes,
+        "stages": stages,
         "live_bytes": memory.live_bytes,
         "retained_bytes": memory.retained_bytes,
         "recycled_bytes": memory.recycled_bytes,
@@ -63,8 +63,8 @@ pub fn document() -> Value {
         "pinned_bytes": memory.pools.pinned_bytes,
         "gpu_allocated_bytes": memory.pools.gpu_allocated_bytes,
         "gpu_reserved_bytes": memory.pools.gpu_reserved_bytes,
-        "cgroup_bytes": memory.cgroup.used_bytes,
-        "cgroup_limit_bytes": memory.cgroup.limit_bytes,
+        "cgroup_bytes": memory.cgroup.memory.used_bytes,
+        "cgroup_limit_bytes": memory.cgroup.memory.limit_bytes,
         "backend": backend_numbers(),
         "recycler": recycler_numbers(),
         "governor": governor_numbers(),

@@ -39,14 +39,18 @@ impl<F> Next<F> {
     }
 
     /// The constructor has found it, unless another constructor calls.
-    pub fn get(&self) -> Option<F> {
+    fn get(&self) -> Option<F> {
         // SAFETY: null or a function with this name, which `F` fits.
         unsafe { objects::cast(self.address.load(Relaxed)) }.or_else(|| self.find())
     }
+
+    /// Calls the function. Without one it fails as a system call that does not exist.
+    pub fn call(&self, call: impl FnOnce(F) -> c_int) -> c_int {
+        self.get().map_or_else(missing, call)
+    }
 }
 
-/// Fails as a system call that does not exist.
-pub fn missing() -> c_int {
+fn missing() -> c_int {
     errno::set(libc::ENOSYS);
     -1
 }

@@ -8,6 +8,7 @@
 use std::ffi::CStr;
 
 use flarena_shared::cgroup::{Files, Memory, Number, V1, V2};
+use flarena_shared::fnv;
 
 use crate::proc::procfs;
 
@@ -23,21 +24,34 @@ pub fn cpu_quota() -> Option<u32> {
     smallest_upwards(b"/sys/fs/cgroup", v2_path(groups)?, quota_v2).map(|n| n as u32)
 }
 
-/// The memory of the process's group, or of the ancestor with the nearest limit, and the processes that the kernel has
-/// killed in that group for lack of memory.
+/// A group with its memory.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Group {
+    pub memory: Memory,
+    /// A hash of its path below the mount.
+    pub hash: Option<u32>,
+    /// The processes that the kernel has killed in it for lack of memory.
+    pub oom_kills: Option<u64>,
+}
+
+/// The process's group, or the ancestor with the nearest limit.
 #[inline(never)]
-pub fn memory() -> (Memory, Option<u64>) {
+pub fn group() -> Group {
     let mut own_path = [0; PATH_MAX];
     let nearest = own_memory_group(&mut own_path).and_then(|(mount, path, files)| {
         nearest_upwards(mount, path, files).map(|nearest| (nearest, files))
     });
     let Some((nearest, files)) = nearest else {
-        return (Memory::default(), None);
+        return Group::default();
     };
     // The count of an ancestor in v1 lacks the kills below it, and that of the process's group those beside it.
     let counts_all = files.counts_kills_below || nearest.is_own;
     let oom_kills = counts_all.then(|| number_in(&nearest.dir, files.oom_kills));
-    (nearest.memory, oom_kills.flatten())
+    Group {
+        memory: nearest.memory,
+        hash: Some(fnv::short(fnv::append(fnv::EMPTY, nearest.dir.path))),
+        oom_kills: oom_kills.flatten(),
+    }
 }
 
 /// The process's group, with a copy of its path. The caller may have a small stack, so the whole list of groups is not on
@@ -124,7 +138,7 @@ pub fn nearest_limit() -> Result<Option<LimitedGroup>, Unread> {
     }))
 }
 
-/// A group with its memory.
+/// The group whose limit counts.
 struct Nearest<'a> {
     dir: Dir<'a>,
     memory: Memory,

@@ -49,6 +49,15 @@ pub fn resident_bytes() -> Option<u64> {
     Some(pages * page_bytes() as u64)
 }
 
+/// The resident memory of the process that the kernel cannot drop: without pages of files.
+#[inline(never)]
+pub fn unreclaimable_bytes() -> Option<u64> {
+    let mut buffer = [0; 4096];
+    let status = read_file(c"/proc/self/status", &mut buffer)?;
+    let kilobytes = |label: &[u8]| labelled_number(status, label);
+    Some((kilobytes(b"RssAnon:")? + kilobytes(b"RssShmem:")?) << 10)
+}
+
 /// The memory of the machine.
 pub fn host_memory_bytes() -> Option<u64> {
     machine_bytes(b"MemTotal:")

@@ -114,6 +114,23 @@ impl<T> Lock<T> {
         Some(Guard(self))
     }
 
+    /// In the child of a fork: replaces a value that another thread of the parent was about to change, and frees the lock.
+    /// Does not drop the old value, which may be half changed.
+    ///
+    /// # Safety
+    /// Only in the child, before it has other threads.
+    pub unsafe fn reset_after_fork(&self)
+    where
+        T: Default,
+    {
+        // SAFETY: by this function's contract. The guard is the only one, so no other code reaches the value.
+        unsafe {
+            if let Some(guard) = self.take_over_after_fork() {
+                guard.0.value.get().write(T::default());
+            }
+        }
+    }
+
     /// Before a fork: asks other threads not to take the lock, and waits for the current holder. Other
     /// threads and this function each wait some milliseconds at most, because either may wait for the
     /// other.
@@ -197,8 +214,14 @@ mod tests {
                 scope.spawn(|| std::mem::forget(lock.lock()));
             });
             assert_eq!(lock.take_over_after_fork().as_deref(), Some(&1));
+            lock.reset_after_fork();
+            assert_eq!(*lock.lock(), 1, "the lock is free");
+            std::thread::scope(|scope| {
+                scope.spawn(|| std::mem::forget(lock.lock()));
+            });
+            lock.reset_after_fork();
         }
-        drop(lock.lock());
+        assert_eq!(*lock.lock(), 0);
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::errno::SavedErrno;
 
+pub use crate::thread_pointer::token;
 pub use std::hint::spin_loop;
 pub use std::sync::atomic::{AtomicU64, AtomicU8, Ordering};
 
@@ -15,31 +16,6 @@ pub const SPINS: u32 = 60;
 /// How often a thread checks, a tenth of a millisecond apart, before it ignores a fork; and how often
 /// a fork checks before it ignores the lock's holder.
 pub const MAX_FORK_CHECKS: u32 = 50;
-
-/// Identifies the calling thread within the process: its thread pointer. Not zero; the two lowest
-/// bits are. The thread that forks has the same token in the child.
-#[inline(always)]
-pub fn token() -> u64 {
-    let token: u64;
-    #[cfg(miri)]
-    {
-        // Miri does not support inline assembly.
-        thread_local!(static HERE: u64 = const { 0 });
-        token = HERE.with(|here| std::ptr::from_ref(here).addr() as u64);
-    }
-    #[cfg(all(target_arch = "x86_64", not(miri)))]
-    // SAFETY: the psABI stores the thread pointer at the address that it points to. libc sets it
-    // before any code of a library runs.
-    unsafe {
-        std::arch::asm!("mov {}, fs:[0]", out(reg) token, options(nostack, preserves_flags, readonly, pure));
-    }
-    #[cfg(all(target_arch = "aarch64", not(miri)))]
-    // SAFETY: every program may read this register.
-    unsafe {
-        std::arch::asm!("mrs {}, tpidr_el0", out(reg) token, options(nostack, preserves_flags, nomem, pure));
-    }
-    token
-}
 
 /// Sleeps less than a second. A signal may end the sleep. Not a cancellation point. Uses futex, which a
 /// seccomp filter for glibc's malloc permits, unlike nanosleep.

@@ -27,14 +27,10 @@ int main(int argc, char **argv) {
         free_sized(block, SIZES[i]);
         cfree(valloc(SIZES[i]));
     }
-    int (*stats)(char *, size_t), (*trim)(void), (*mark)(const char *, const char *, long);
     static char json[1 << 16];
-    *(void **)&stats = dlsym(RTLD_DEFAULT, "flarena_stats_json");
-    *(void **)&trim = dlsym(RTLD_DEFAULT, "flarena_trim");
-    *(void **)&mark = dlsym(RTLD_DEFAULT, "flarena_mark");
-    CHECK(stats != NULL && trim != NULL && mark != NULL, "the library is not loaded");
-    CHECK(stats(json, sizeof json) > 0 && strstr(json, "\"owner\":false") != NULL, "%s", json);
-    int trimmed = trim();
+    CHECK(flarena_stats_json != NULL, "the library is not loaded");
+    CHECK(flarena_stats_json(json, sizeof json) > 0 && strstr(json, "\"owner\":false") != NULL, "%s", json);
+    int trimmed = flarena_trim();
     CHECK(trimmed == -1, "flarena_trim() = %d", trimmed);
-    mark("stage", "site", 1);
+    flarena_mark("stage", "site", 1);
 }

@@ -1,7 +1,6 @@
 // a set-user-id program ignores all settings: glibc mode, no marker, no message
 #define SKIP_OWNER_CHECK
 #include "check.h"
-#include "flarena.h"
 #include <sys/auxv.h>
 
 int main(void) {

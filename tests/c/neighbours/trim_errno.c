@@ -1,6 +1,5 @@
 // flarena_trim and malloc_trim preserve errno if a purge is refused
 #include "check.h"
-#include "flarena.h"
 #include "seccomp_filter.h"
 
 static void refuse_madvise(void) {

@@ -1,15 +1,6 @@
 // if the loader bound a program to jemalloc's functions before the library hid them, each works or fails cleanly, in any thread
-#include "check.h"
+#include "jemalloc.h"
 #include <stdbool.h>
-
-extern int mallctl(const char *, void *, size_t *, void *, size_t) __attribute__((weak));
-extern void *mallocx(size_t, int) __attribute__((weak));
-extern size_t sallocx(const void *, int) __attribute__((weak));
-extern void *rallocx(void *, size_t, int) __attribute__((weak));
-extern void dallocx(void *, int) __attribute__((weak));
-extern void sdallocx(void *, size_t, int) __attribute__((weak));
-extern size_t xallocx(void *, size_t, size_t, int) __attribute__((weak));
-extern size_t nallocx(size_t, int) __attribute__((weak));
 
 static void *call_each(void *unused) {
     bool serves = mode_is("jemalloc");
@@ -42,6 +33,6 @@ int main(void) {
     CHECK(bound == 8, "%d bound", bound);
     pthread_t thread;
     call_each(NULL);
-    CHECK(pthread_create(&thread, NULL, call_each, NULL) == 0);
-    CHECK(pthread_join(thread, NULL) == 0);
+    start_threads(&thread, 1, call_each);
+    join_threads(&thread, 1);
 }

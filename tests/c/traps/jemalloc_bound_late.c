@@ -1,7 +1,5 @@
 // a program whose first call of a jemalloc function binds it works, or gets an error in glibc mode
-#include "check.h"
-
-extern int mallctl(const char *, void *, size_t *, void *, size_t) __attribute__((weak));
+#include "jemalloc.h"
 
 int main(void) {
     const char *version = NULL;

@@ -1,6 +1,7 @@
 """markers.py processes|sends FILE...: prints parts of marker files.
 
-processes: one line `PROC ALLOCATOR` for each process. sends: the rounds that trainers sent, in order of time.
+processes: the processes and their allocators, such as `CJ,TR jemalloc`. sends: the rounds that trainers sent, in order
+of time.
 """
 
 import json
@@ -14,9 +15,8 @@ def markers(files):
 
 
 def processes(found):
-    for proc, alloc, *_ in sorted({(m["proc"], m["alloc"], m["pid"], m["start"]) for m in found}):
-        if proc != "-":  # shells and other helpers
-            print(proc, alloc)
+    known = [m for m in found if m["proc"] != "-"]  # shells and other helpers
+    print(*(",".join(sorted({m[key] for m in known})) for key in ("proc", "alloc")))
 
 
 def sends(found):

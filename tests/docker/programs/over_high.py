@@ -1,24 +1,31 @@
 """Grows beyond memory.high of its group, where cgroup v2 makes it stall. Prints whether the governor of this process
 counted the stall."""
 
-import ctypes
-import time
-
-from governor import governor
+from library import becomes_true, counts_stalls, process, stats
 
 MB = 1 << 20
-PATIENCE_SECONDS = 60
+HIGH = "/sys/fs/cgroup/job/memory.high"
+held = []
 
-process = ctypes.CDLL(None)
 
-held = [bytearray(b"x" * MB) for _ in range(80)]
-process.flarena_trim()  # wakes the governor
-with open("/sys/fs/cgroup/job/memory.high", "w") as high:
-    high.write(str(100 * MB))
-deadline = time.monotonic() + PATIENCE_SECONDS
-while governor()["pressure_events"] == 0 and time.monotonic() < deadline:
+def grow(megabytes):
+    held.extend(bytearray(b"x" * MB) for _ in range(megabytes))
+
+
+def stalls_by_growth():
     if len(held) < 200:
-        held.append(bytearray(b"x" * MB))
-with open("/sys/fs/cgroup/job/memory.high", "w") as high:
-    high.write("max")
-print("counted" if governor()["pressure_events"] else f"not counted: {governor()}")
+        grow(20)
+    return counts_stalls()
+
+
+def write(limit):
+    with open(HIGH, "w") as high:
+        high.write(limit)
+
+
+grow(80)
+process.flarena_trim()  # wakes the governor
+write(str(100 * MB))
+becomes_true(stalls_by_growth, 60)
+write("max")
+print("counted" if counts_stalls() else f"not counted: {stats()}")

@@ -1,20 +1,15 @@
 """Four processes read a file larger than their container until memory stalls. Prints whether the governor of this
 process counted the stall."""
 
-import ctypes
 import mmap
 import os
 import random
-import time
 
-from governor import governor
+from library import becomes_true, counts_stalls, process, stats
 
 MB = 1 << 20
 FILE_MB = 250
 HELD_MB = 80  # small processes have no governor
-PATIENCE_SECONDS = 90
-
-process = ctypes.CDLL(None)
 
 
 def reader(path):
@@ -34,9 +29,7 @@ for _ in range(4):
     readers.append(os.fork())
     if readers[-1] == 0:
         reader("/tmp/thrash")
-deadline = time.monotonic() + PATIENCE_SECONDS
-while governor()["pressure_events"] == 0 and time.monotonic() < deadline:
-    time.sleep(0.2)
+becomes_true(counts_stalls, 90)
 for pid in readers:
     os.kill(pid, 9)
-print("counted" if governor()["pressure_events"] else f"not counted: {governor()}")
+print("counted" if counts_stalls() else f"not counted: {stats()}")

@@ -5,14 +5,20 @@ same_models.py KIND FOLDER   runs it in NVFlare's simulator, with its workspace 
     custom   a controller of the program, which reads the global model, the last result and its peer at the end
     swarm    Swarm: the first client aggregates
     torch    FedAvg with PyTorch's tensors, then FedOpt
+    large    FedAvg with a model of 32 MB, whose server also prints how many models it holds while the clients train
 """
 
 import hashlib
 import os
 import sys
+import threading
+import time
+from pathlib import Path
 
+import flarena
 import numpy
 from nvflare.apis.fl_component import FLComponent
+from nvflare.app_common.abstract.model import make_model_learnable
 from nvflare.app_common.aggregators.intime_accumulate_model_aggregator import InTimeAccumulateWeightedAggregator
 from nvflare.app_common.ccwf.ccwf_job import CCWFJob, SwarmClientConfig, SwarmServerConfig
 from nvflare.app_common.ccwf.comps.np_file_model_persistor import NPFileModelPersistor
@@ -28,6 +34,12 @@ from nvflare.app_common.workflows.scatter_and_gather import ScatterAndGather
 from nvflare.job_config.api import FedJob
 
 CLIENTS, ROUNDS = 2, 3
+LARGE = 32 << 20
+
+
+def say(*words):
+    """Prints a line in one piece: `print` writes each word alone, and NVFlare's threads log to the same stream."""
+    print(" ".join(map(str, words)) + "\n", end="", flush=True)
 
 
 def digest(weights):
@@ -45,7 +57,7 @@ class Hashes(FLComponent):
             model = fl_ctx.get_prop("global_model")
             if model is not None:
                 site, number = fl_ctx.get_identity_name(), fl_ctx.get_prop("current_round")
-                print("MODEL", site, event_type, number, digest(model["weights"]), flush=True)
+                say("MODEL", site, event_type, number, digest(model["weights"]))
 
 
 class ReadsAtTheEnd(FedAvg):
@@ -53,7 +65,64 @@ class ReadsAtTheEnd(FedAvg):
         super().run()
         model, result = self.fl_ctx.get_prop("global_model"), self.fl_ctx.get_prop("__task_result__")
         sent = self.fl_ctx.get_peer_context().get_prop("__shareable__")
-        print("MODEL custom", digest(model["weights"]), len(result) > 1, result is sent, flush=True)
+        say("MODEL custom", digest(model["weights"]), len(result) > 1, result is sent)
+
+
+class LargeModel(NPModelPersistor):
+    def load_model(self, fl_ctx):
+        return make_model_learnable({"numpy_key": numpy.ones(LARGE // 8)}, {})
+
+
+def wait_for(path):
+    deadline = time.monotonic() + 60
+    while not path.exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+
+
+class WaitsForServer(NPTrainer):
+    """Trains when the server has measured its memory."""
+
+    def __init__(self, folder):
+        super().__init__(sleep_time=0)
+        self.folder, self.round = folder, 0
+
+    def _train(self, shareable, fl_ctx, abort_signal):
+        Path(self.folder, f"trains-{self.round}-{fl_ctx.get_identity_name()}").touch()
+        wait_for(Path(self.folder, f"measured-{self.round}"))
+        self.round += 1
+        return super()._train(shareable, fl_ctx, abort_signal)
+
+
+class Holds(FLComponent):
+    """Prints how many models the server holds while all clients train."""
+
+    def __init__(self, folder):
+        super().__init__()
+        self.folder = folder
+
+    def handle_event(self, event_type, fl_ctx):
+        if event_type == "_start_run":
+            threading.Thread(target=self.measure, args=[flarena.stats()["live_bytes"]], daemon=True).start()
+
+    def measure(self, before):
+        for number in range(ROUNDS):
+            for client in range(CLIENTS):
+                wait_for(Path(self.folder, f"trains-{number}-site-{client + 1}"))
+            deadline = time.monotonic() + 10
+            # The last buffers of messages are freed a moment later.
+            while (held := (flarena.stats()["live_bytes"] - before) / LARGE) > 2.1 and time.monotonic() < deadline:
+                time.sleep(0.1)
+            say("HOLDS", number, held)
+            Path(self.folder, f"measured-{number}").touch()
+
+
+def large_job(folder):
+    job = FedJob(name="job", min_clients=CLIENTS)
+    job.to_server(LargeModel(), id="persistor")
+    job.to_server(Holds(folder), id="holds")
+    job.to_server(FedAvg(num_clients=CLIENTS, num_rounds=ROUNDS, persistor_id="persistor"))
+    job.to_clients(WaitsForServer(folder), tasks=["train"])
+    return job
 
 
 def numpy_job(kind):
@@ -113,8 +182,9 @@ def torch_job():
 
 
 def main(kind, folder):
-    print("FLARENA_GC", os.environ["FLARENA_GC"], flush=True)
-    job = {"swarm": swarm_job, "torch": torch_job}.get(kind, lambda: numpy_job(kind))()
+    say("FLARENA_GC", os.environ["FLARENA_GC"])
+    jobs = {"swarm": swarm_job, "torch": torch_job, "large": lambda: large_job(os.path.dirname(folder))}
+    job = jobs.get(kind, lambda: numpy_job(kind))()
     job.simulator_run(folder, n_clients=CLIENTS, threads=CLIENTS)
 
 

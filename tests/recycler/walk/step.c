@@ -1,30 +1,31 @@
-// step LIBRARY PROGRAM: runs PROGRAM with the preloaded library, steps through it between its stops, and prints `malloc ADDRESS`
-// or `free ADDRESS` for each instruction in the library. Address 0 is the start of the file.
+// Prints `malloc ADDRESS` or `free ADDRESS` for each instruction of the library in a malloc of 8 MiB, with pages cached, and in
+// its free. Address 0 is the start of the file.
 #include <sys/ptrace.h>
-#include <sys/types.h>
 #include <sys/uio.h>
 #include <sys/user.h>
 #include "../../check.h"
 
-static unsigned long first, last;
+static char *volatile block;
 
-static void find_library(pid_t child, const char *library) {
-    char path[64], line[4096];
-    snprintf(path, sizeof path, "/proc/%d/maps", (int)child);
-    FILE *maps = fopen(path, "r");
-    CHECK(maps);
-    while (fgets(line, sizeof line, maps)) {
-        unsigned long start, end;
-        if (strstr(line, library) && sscanf(line, "%lx-%lx", &start, &end) == 2) {
-            first = first ? first : start;
-            last = end;
-        }
-    }
-    fclose(maps);
-    CHECK(first);
+static void allocate(void) {
+    block = malloc(8 * MB);
+    block[0] = 1;
 }
 
-static unsigned long counter(pid_t child) {
+static void be_traced(void) {
+    CHECK(ptrace(PTRACE_TRACEME, 0, NULL, NULL) == 0);
+    for (int times = 0; times < 200; times++) {
+        allocate();
+        free(block);
+    }
+    raise(SIGSTOP);
+    allocate();
+    raise(SIGSTOP);
+    free(block);
+    raise(SIGSTOP);
+}
+
+static uintptr_t counter(pid_t child) {
     struct user_regs_struct registers;
     struct iovec all = {&registers, sizeof registers};
     CHECK(ptrace(PTRACE_GETREGSET, child, (void *)1L /* NT_PRSTATUS */, &all) == 0);
@@ -35,36 +36,26 @@ static unsigned long counter(pid_t child) {
 #endif
 }
 
-// Goes on until the program stops itself.
-static void run_on(pid_t child, int request, const char *name) {
-    for (;;) {
-        int status;
-        CHECK(ptrace(request, child, NULL, NULL) == 0);
+// Steps until the child stops itself. The library has the same addresses in this process.
+static void step(pid_t child, const char *name) {
+    Dl_info library, here;
+    CHECK(dladdr((void *)malloc, &library) != 0);
+    for (int status = 0; WSTOPSIG(status) != SIGSTOP;) {
+        CHECK(ptrace(PTRACE_SINGLESTEP, child, NULL, NULL) == 0);
         CHECK(waitpid(child, &status, 0) == child && WIFSTOPPED(status));
-        if (WSTOPSIG(status) == SIGSTOP) {
-            return;
-        }
-        unsigned long at = counter(child);
-        if (name && at >= first && at < last) {
-            printf("%s %#lx\n", name, at - first);
-        }
+        uintptr_t at = counter(child);
+        if (dladdr((void *)at, &here) != 0 && here.dli_fbase == library.dli_fbase)
+            printf("%s %#lx\n", name, at - (uintptr_t)here.dli_fbase);
     }
 }
 
-int main(int count, char **words) {
-    CHECK(count == 3);
-    pid_t child = fork();
-    if (child == 0) {
-        CHECK(ptrace(PTRACE_TRACEME, 0, NULL, NULL) == 0);
-        CHECK(setenv("LD_PRELOAD", words[1], 1) == 0);
-        execl(words[2], words[2], (char *)NULL);
-        _exit(1);
-    }
+int main(void) {
     int status;
-    CHECK(waitpid(child, &status, 0) == child && WIFSTOPPED(status)); // after exec
-    run_on(child, PTRACE_CONT, NULL);
-    find_library(child, strrchr(words[1], '/'));
-    run_on(child, PTRACE_SINGLESTEP, "malloc");
-    run_on(child, PTRACE_SINGLESTEP, "free");
+    pid_t child = fork();
+    if (child == 0)
+        be_traced();
+    CHECK(waitpid(child, &status, 0) == child && WIFSTOPPED(status));
+    step(child, "malloc");
+    step(child, "free");
     CHECK(kill(child, SIGKILL) == 0);
 }

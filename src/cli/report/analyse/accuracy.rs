@@ -6,13 +6,13 @@
 //! that is autocorrelated, and a quarter the noise of real jobs.
 
 use super::finding::Finding;
-use super::fixtures::{process_and_finding, sample};
+use super::fixtures::{process_and_finding, sample, Random};
 use super::job_noise;
-use super::stats::random::Random;
 use super::stats::Slope;
 use super::Verdict;
-use crate::report::model::{Sample, Size, Sizes};
+use crate::report::model::{Size, Sizes};
 use crate::report::units::MB;
+use flarena_shared::marker::Marker;
 
 /// The number in this variable.
 fn number(variable: &str) -> Option<u64> {
@@ -299,26 +299,32 @@ fn bursts(setting: &Setting, random: &mut Random) -> Vec<f64> {
 
 /// The sizes of a process of this level whose part follows the shape.
 fn sizes(level: f64, shape: f64, noise: f64, part: Size) -> Sizes {
-    let mut sizes = Sizes::UNKNOWN;
-    sizes.0[..9].fill(0.0);
-    sizes[Size::Live] = 0.65 * level + 0.7 * noise;
-    sizes[Size::Retained] = 0.15 * level + 0.3 * noise;
-    sizes[Size::File] = 0.1 * level;
-    sizes[part] += shape * level;
-    sizes[Size::Anon] = sizes[Size::Live] + sizes[Size::Retained] + 0.1 * level;
-    sizes[Size::Rss] = sizes[Size::Anon] + sizes[Size::File];
+    let mut sizes = Sizes::default();
+    for size in [Size::Shmem, Size::Pss, Size::Swap, Size::Recycled] {
+        sizes.set(size, Some(0.0));
+    }
+    let of = |size: Size, bytes: f64| bytes + if size == part { shape * level } else { 0.0 };
+    let live = of(Size::Live, 0.65 * level + 0.7 * noise);
+    let retained = of(Size::Retained, 0.15 * level + 0.3 * noise);
+    let file = of(Size::File, 0.1 * level);
+    sizes.set(Size::Live, Some(live));
+    sizes.set(Size::Retained, Some(retained));
+    sizes.set(Size::File, Some(file));
+    let anon = live + retained + 0.1 * level;
+    sizes.set(Size::Anon, Some(anon));
+    sizes.set(Size::Rss, Some(anon + file));
     sizes
 }
 
 /// The markers of a process: three stages per round.
-fn markers(setting: &Setting, shape: &Shape, random: &mut Random) -> Vec<Sample> {
+fn markers(setting: &Setting, shape: &Shape, random: &mut Random) -> Vec<Marker> {
     let stages = ["receive", "train", "send"];
     let noise = stages.map(|_| setting.noise(random));
     let one = |seq: usize| {
         let (round, stage) = (seq / 3, seq % 3);
         let extra = if stage == 1 { 0.06 } else { 0.0 };
         let value = shape.values[round] + extra;
-        Sample {
+        Marker {
             round: Some(round as i64),
             stage: stages[stage].into(),
             t: Some(1.25 * seq as f64),
@@ -390,22 +396,22 @@ enum Layout {
 
 impl Layout {
     /// Moves a marker of one process with even rounds.
-    fn place(self, seq: usize, marker: Sample) -> Sample {
+    fn place(self, seq: usize, marker: Marker) -> Marker {
         let (round, stage) = (seq / 3, seq % 3);
         match self {
             Layout::OneProcess => marker,
-            Layout::ProcessPerRound => Sample {
+            Layout::ProcessPerRound => Marker {
                 pid: Some(1000 + round as u32),
                 start: Some(round as u64),
                 seq: Some(stage as u64),
                 ..marker
             },
-            Layout::Clients(clients) => Sample {
+            Layout::Clients(clients) => Marker {
                 site: Some(format!("client-{}", round % clients)),
                 round: Some((round / clients) as i64),
                 ..marker
             },
-            Layout::RoundsPerHour(quick) => Sample {
+            Layout::RoundsPerHour(quick) => Marker {
                 t: Some(3600.0 * (round / quick) as f64 + 20.0 * (seq % (3 * quick)) as f64),
                 ..marker
             },
@@ -437,7 +443,7 @@ fn measure(name: &str, class: Class, layout: Layout) -> Row {
         let truth = shape.growth * setting.level * layout.rounds_per_round();
         let mut is_covered = contains(finding.trend.slope, truth);
         if let Layout::RoundsPerHour(quick) = layout {
-            let hourly = finding.per_hour(finding.trend.slope).unwrap();
+            let hourly = finding.hourly.unwrap();
             is_covered &= contains(hourly, truth * quick as f64);
         }
         row.add(&finding, (shape.is_right)(&finding), is_covered);
@@ -549,13 +555,14 @@ impl Garbage {
             garbage += if has_garbage { made } else { 0.0 } - released;
             let live = kept + garbage;
             let mut sizes = sizes(0.0, 0.0, 0.0, Size::Live);
-            sizes[Size::Live] = live + one.noise * random.normal();
-            sizes[Size::Anon] = sizes[Size::Live] + 50.0 * MB;
-            sizes[Size::Rss] = sizes[Size::Anon];
-            Sample {
-                gc_released: Some(released),
-                gc_live_after: live_after,
-                gc_ms: Some(10.0),
+            let live = live + one.noise * random.normal();
+            sizes.set(Size::Live, Some(live));
+            sizes.set(Size::Anon, Some(live + 50.0 * MB));
+            sizes.set(Size::Rss, Some(live + 50.0 * MB));
+            Marker {
+                gc_released_bytes: Some(released as u64),
+                gc_live_after_bytes: live_after.map(|bytes| bytes as u64),
+                gc_ms: Some(10),
                 ..sample(round, sizes)
             }
         };
@@ -627,9 +634,10 @@ fn pages_swapped_out_continuously_are_swap_and_pages_swapped_out_once_are_not() 
             let marker = |round: usize| {
                 let mut sizes = sizes(setting.level, 0.0, noise[round], Size::Live);
                 let out = shape.values[round].min(0.9) * setting.level;
-                sizes[Size::Swap] = out;
-                sizes[Size::Anon] -= out;
-                sizes[Size::Rss] -= out;
+                sizes.set(Size::Swap, Some(out));
+                for size in [Size::Anon, Size::Rss] {
+                    sizes.set(size, sizes.get(size).map(|bytes| bytes - out));
+                }
                 sample(round, sizes)
             };
             let (_, finding) = process_and_finding((0..setting.rounds).map(marker));

@@ -9,9 +9,9 @@ use serde::{Serialize, Serializer};
 use serde_json::json;
 
 use super::stats::{mean_interval, Change, ChangeVerdict, Interval, Slope};
-use super::together::{Grouping, Together};
-use super::{ProcessReport, Verdict};
-use crate::report::model::{Series, Size, Unit};
+use super::together::sum_of;
+use super::{ProcessReport, StageReport, Verdict};
+use crate::report::model::{Series, Unit};
 
 /// A value of the run before and of the run after; `None` if it is unknown, or if the run lacks the site or the stage.
 #[derive(Clone, Debug, Serialize)]
@@ -33,10 +33,24 @@ impl<T> Pair<T> {
         Pair::of(runs, |run| value(run?))
     }
 
+    pub fn both(&self) -> Option<(&T, &T)> {
+        self.before.as_ref().zip(self.after.as_ref())
+    }
+
     pub fn known(&self) -> impl Iterator<Item = &T> {
         self.before.iter().chain(&self.after)
     }
 }
+
+impl Pair<f64> {
+    pub fn change(&self) -> Option<Change> {
+        let (before, after) = self.both()?;
+        Change::of_values(*before, *after)
+    }
+}
+
+/// Some processes in both runs.
+type Members<'a> = [Vec<&'a ProcessReport>; 2];
 
 #[derive(Serialize)]
 pub struct Comparison<'a> {
@@ -72,10 +86,8 @@ pub struct SiteComparison {
 
 #[derive(Serialize)]
 pub struct ProcessComparison {
-    #[serde(rename = "proc")]
-    pub name: String,
-    #[serde(rename = "verdict")]
-    pub verdicts: Pair<&'static str>,
+    pub proc: String,
+    pub verdict: Pair<&'static str>,
     pub stages: Vec<StageComparison>,
 }
 
@@ -90,10 +102,8 @@ pub struct StageComparison {
 pub struct StageSizes {
     pub rounds: u64,
     /// After the warm-up.
-    #[serde(rename = "mean_bytes")]
-    pub mean: Interval,
-    #[serde(rename = "peak_bytes")]
-    pub peak: f64,
+    pub mean_bytes: Interval,
+    pub peak_bytes: f64,
     #[serde(serialize_with = "per_unit")]
     pub growth: Option<Slope>,
     pub unit: &'static str,
@@ -104,44 +114,25 @@ fn per_unit<S: Serializer>(growth: &Option<Slope>, serializer: S) -> Result<S::O
     growth.as_ref().map(value).serialize(serializer)
 }
 
-/// The processes of one name in both runs.
-type Members<'a> = [Vec<&'a ProcessReport>; 2];
-
 impl<'a> Comparison<'a> {
     pub fn of(before: &'a [ProcessReport], after: &'a [ProcessReport]) -> Comparison<'a> {
         let runs = [before, after];
-        let together = runs.map(Together::of);
         let mut named: BTreeMap<String, BTreeMap<String, Members>> = BTreeMap::new();
         for (run, reports) in runs.into_iter().enumerate() {
             for report in reports {
                 let site = named.entry(report.process.site_names()).or_default();
-                site.entry(report.process_name()).or_default()[run].push(report);
+                site.entry(report.process.process_name()).or_default()[run].push(report);
             }
         }
-        let site = |(site, processes): (String, BTreeMap<String, Members>)| {
-            let members = |run: usize| processes.values().flat_map(move |runs| &runs[run]).copied();
-            let sums = [0, 1].map(|run| sum(members(run), together[run].as_ref(), Some(&site)));
-            let processes = processes
-                .into_iter()
-                .map(|(name, runs)| process(name, runs));
-            let mut processes: Vec<ProcessComparison> = processes.collect();
-            processes.sort_by(|a, b| b.size_of_change().total_cmp(&a.size_of_change()));
-            SiteComparison {
-                site,
-                sums: Sums::of(sums),
-                processes,
-            }
-        };
-        let mut sites: Vec<SiteComparison> = named.into_iter().map(site).collect();
+        let mut sites: Vec<SiteComparison> = named.into_iter().map(SiteComparison::of).collect();
         sites.sort_by(|a, b| b.rank().partial_cmp(&a.rank()).unwrap_or(Ordering::Equal));
-        let sums = [0, 1].map(|run| sum(runs[run].iter(), together[run].as_ref(), None));
         Comparison {
             runs,
-            sums: Sums::of(sums),
+            sums: Sums::of(&runs.map(|run| run.iter().collect())),
             rounds: Pair::of(runs, |run| run.iter().map(|r| r.finding.rounds).max()),
             growing: Pair::of(runs, |run| {
                 let growing = run.iter().filter(|report| report.growth().is_some());
-                (!run.is_empty()).then(|| growing.map(ProcessReport::full_name).collect())
+                (!run.is_empty()).then(|| growing.map(|one| one.process.full_name()).collect())
             }),
             sites,
         }
@@ -152,49 +143,42 @@ impl<'a> Comparison<'a> {
         let site = self.sites.first()?;
         let process = site.processes.first()?;
         let (stage, change) = process.largest_change()?;
-        Some((
-            format!("{} {}", site.site, process.name),
-            &stage.stage,
-            change,
-        ))
+        let name = format!("{} {}", site.site, process.proc);
+        Some((name, &stage.stage, change))
     }
 }
 
-/// The peak, the mean and the CPU time of some processes of a run; NaN if unknown.
-fn sum<'a>(
-    members: impl Iterator<Item = &'a ProcessReport> + Clone,
-    all: Option<&Together>,
-    site: Option<&str>,
-) -> Option<[f64; 3]> {
-    members.clone().next()?;
-    let largest = || members.clone().map(|report| report.process.peak_rss);
-    let (peak, mean) = match (all, site) {
-        (Some(all), Some(site)) if all.grouping == Grouping::Sites => {
-            let group = all.groups.iter().find(|group| group.name == site)?;
-            (group.peak, group.mean)
-        }
-        (Some(all), _) => (all.peak, all.mean),
-        (None, _) => (largest().fold(f64::NAN, f64::max), f64::NAN),
-    };
-    let cpu_seconds = members.map(|report| report.process.cpu_seconds());
-    Some([peak, mean, cpu_seconds.sum()])
-}
-
 impl Sums {
-    fn of(runs: [Option<[f64; 3]>; 2]) -> Sums {
-        let known = |figure: usize| {
-            let value = |run: Option<[f64; 3]>| run.map(|run| run[figure]);
-            Pair::of(runs, |run| value(run).filter(|value| !value.is_nan()))
-        };
+    fn of(runs: &Members) -> Sums {
+        let runs = runs.each_ref();
         Sums {
-            peak_bytes: known(0),
-            mean_bytes: known(1),
-            cpu_seconds: known(2),
+            peak_bytes: Pair::of(runs, |run| {
+                let largest = || run.iter().map(|report| report.process.peak_rss);
+                let sum = sum_of(run.iter().copied()).map(|sum| sum.peak);
+                sum.or_else(|| largest().reduce(f64::max))
+            }),
+            mean_bytes: Pair::of(runs, |run| Some(sum_of(run.iter().copied())?.mean)),
+            cpu_seconds: Pair::of(runs, |run| {
+                let all: Option<f64> = run.iter().map(|report| report.process.cpu_seconds()).sum();
+                all.filter(|_| !run.is_empty())
+            }),
         }
     }
 }
 
 impl SiteComparison {
+    fn of((site, named): (String, BTreeMap<String, Members>)) -> SiteComparison {
+        let all = [0, 1].map(|run| named.values().flat_map(|runs| runs[run].clone()).collect());
+        let processes = named.into_iter().map(ProcessComparison::of);
+        let mut processes: Vec<ProcessComparison> = processes.collect();
+        processes.sort_by(|a, b| b.size_of_change().total_cmp(&a.size_of_change()));
+        SiteComparison {
+            site,
+            sums: Sums::of(&all),
+            processes,
+        }
+    }
+
     /// The largest change of its processes, then the peak.
     fn rank(&self) -> (f64, f64) {
         let peak = self.sums.peak_bytes.known().copied().fold(0.0, f64::max);
@@ -203,12 +187,33 @@ impl SiteComparison {
 }
 
 impl ProcessComparison {
+    fn of((proc, runs): (String, Members)) -> ProcessComparison {
+        let worst = |reports: &Vec<&ProcessReport>| {
+            let verdicts = reports.iter().map(|report| report.finding.verdict);
+            let worst = verdicts.min_by_key(|verdict| verdict.urgency());
+            worst.map(Verdict::name)
+        };
+        let mut stages: Vec<&str> = Vec::new();
+        for stage in runs.iter().flatten().flat_map(|report| &report.stages) {
+            if !stages.contains(&&*stage.stage) {
+                stages.push(&stage.stage);
+            }
+        }
+        let stage = |stage: &str| StageComparison {
+            sizes: Pair::of(runs.each_ref(), |reports| StageSizes::of(reports, stage)),
+            stage: stage.to_owned(),
+        };
+        ProcessComparison {
+            proc,
+            verdict: Pair::of(runs.each_ref(), worst),
+            stages: stages.into_iter().map(stage).collect(),
+        }
+    }
+
     /// The stage whose mean changed most, if a stage changed beyond noise.
     fn largest_change(&self) -> Option<(&StageComparison, Change)> {
-        let changes = self
-            .stages
-            .iter()
-            .filter_map(|stage| Some((stage, stage.change()?)));
+        let stages = self.stages.iter();
+        let changes = stages.filter_map(|stage| Some((stage, stage.change()?)));
         let changes = changes.filter(|(_, change)| match change.verdict {
             ChangeVerdict::Less | ChangeVerdict::More => true,
             ChangeVerdict::OneRun => change.percent().abs() >= 1.0,
@@ -217,84 +222,53 @@ impl ProcessComparison {
         changes.max_by(|(_, a), (_, b)| a.size().total_cmp(&b.size()))
     }
 
-    fn size_of_change(&self) -> f64 {
-        self.largest_change()
-            .map_or(0.0, |(_, change)| change.size())
+    pub fn size_of_change(&self) -> f64 {
+        let largest = self.largest_change();
+        largest.map_or(0.0, |(_, change)| change.size())
     }
 
     /// Both runs have the process with the same verdict, and no stage changed beyond noise.
     pub fn is_equal(&self) -> bool {
-        let Pair { before, after } = self.verdicts;
-        before.is_some() && before == after && self.largest_change().is_none()
+        let both = self.verdict.both();
+        both.is_some_and(|(before, after)| before == after) && self.largest_change().is_none()
     }
 }
 
 impl StageComparison {
     /// The change of the mean.
     pub fn change(&self) -> Option<Change> {
-        let Pair { before, after } = &self.sizes;
-        Some(Change::of_means(
-            &before.as_ref()?.mean,
-            &after.as_ref()?.mean,
-        ))
+        let (before, after) = self.sizes.both()?;
+        Some(Change::of_means(&before.mean_bytes, &after.mean_bytes))
     }
 }
 
-fn process(name: String, runs: Members) -> ProcessComparison {
-    let worst = |reports: &Vec<&ProcessReport>| {
-        let verdicts = reports.iter().map(|report| report.finding.verdict);
-        verdicts
-            .min_by_key(|verdict| verdict.urgency())
-            .map(Verdict::name)
-    };
-    let mut stages: Vec<String> = Vec::new();
-    for stage in runs.iter().flatten().flat_map(|report| &report.stages) {
-        if !stages.contains(&stage.stage) {
-            stages.push(stage.stage.clone());
-        }
+impl StageSizes {
+    /// The stage of all processes of one name. Their growth is that of the process that grows most.
+    fn of(reports: &[&ProcessReport], stage: &str) -> Option<StageSizes> {
+        let all = reports.iter().flat_map(|report| {
+            let stages = report.process.stages.iter().zip(&report.stages);
+            let own = stages.filter(move |(_, own)| own.stage == stage);
+            own.map(move |((_, series), own)| (report.finding.trend.warm_up, series, own))
+        });
+        let all: Vec<(usize, &Series, &StageReport)> = all.collect();
+        let values = all.iter().flat_map(|(warm_up, series, _)| {
+            let points = series.points();
+            let settled = &points[points.len().saturating_sub(1).min(*warm_up)..];
+            settled.iter().map(|point| point.sizes.rss())
+        });
+        let values: Vec<f64> = values.collect();
+        let growth = all.iter();
+        let growth = growth.filter_map(|(_, series, own)| Some((own.growth?, series.unit())));
+        let growth = growth.max_by(|(a, _), (b, _)| a.per_x.total_cmp(&b.per_x));
+        let peaks = all.iter().map(|(_, series, _)| series.peak_rss());
+        (!values.is_empty()).then(|| StageSizes {
+            rounds: all.iter().map(|(_, series, _)| series.rounds).sum(),
+            mean_bytes: mean_interval(&values),
+            peak_bytes: peaks.fold(0.0, f64::max),
+            unit: growth.map_or(Unit::Round, |(_, unit)| unit).name(),
+            growth: growth.map(|(slope, _)| slope),
+        })
     }
-    let stage = |stage: String| StageComparison {
-        sizes: Pair::of(runs.each_ref(), |reports| sizes(reports, &stage)),
-        stage,
-    };
-    ProcessComparison {
-        name,
-        verdicts: Pair::of(runs.each_ref(), worst),
-        stages: stages.into_iter().map(stage).collect(),
-    }
-}
-
-/// The stage of all processes of one name. Their growth is that of the process that grows most.
-fn sizes(reports: &[&ProcessReport], stage: &str) -> Option<StageSizes> {
-    let (mut values, mut rounds, mut peak) = (Vec::new(), 0, f64::NAN);
-    let mut growth: Option<(Slope, Unit)> = None;
-    for report in reports {
-        let Some(series) = report.process.series(stage) else {
-            continue;
-        };
-        values.extend(settled(series, report.finding.trend.warm_up));
-        rounds += series.rounds;
-        peak = f64::max(peak, series.peak_rss());
-        let own = report.stages.iter().find(|own| own.stage == stage);
-        let own = own.and_then(|own| own.growth);
-        let is_most = |slope: &Slope| growth.is_none_or(|(most, _)| most.per_x < slope.per_x);
-        if let Some(slope) = own.filter(is_most) {
-            growth = Some((slope, series.unit()));
-        }
-    }
-    (!values.is_empty()).then(|| StageSizes {
-        rounds,
-        mean: mean_interval(&values),
-        peak,
-        unit: growth.map_or(Unit::Round, |(_, unit)| unit).name(),
-        growth: growth.map(|(slope, _)| slope),
-    })
-}
-
-fn settled(series: &Series, warm_up: usize) -> impl Iterator<Item = f64> + '_ {
-    let points = series.points();
-    let from = warm_up.min(points.len().saturating_sub(1));
-    points[from..].iter().map(|point| point.sizes[Size::Rss])
 }
 
 #[cfg(test)]
@@ -302,8 +276,9 @@ mod tests {
     use super::*;
     use crate::report::analyse::fixtures::analyse;
     use crate::report::analyse::fixtures::{if_known, processes, sample, sizes};
-    use crate::report::model::Sample;
+    use crate::report::model::Size;
     use crate::report::units::MB;
+    use flarena_shared::marker::Marker;
 
     fn run(size: impl Fn(usize) -> f64) -> Vec<ProcessReport> {
         analyse(processes(
@@ -323,26 +298,30 @@ mod tests {
         let [process] = &site.processes[..] else {
             panic!()
         };
-        assert_eq!((&*site.site, &*process.name), ("site-1", "TR"));
-        assert_eq!(process.verdicts.after, Some("flat"));
+        assert_eq!((&*site.site, &*process.proc), ("site-1", "TR"));
+        assert_eq!(process.verdict.after, Some("flat"));
         let Pair { before, after } = &process.stages[0].sizes;
         let (old, new) = (before.as_ref().unwrap(), after.as_ref().unwrap());
-        assert!((new.mean.value / MB - 302.0).abs() < 0.2, "{:?}", new.mean);
-        assert!(new.mean.low < new.mean.value && new.mean.high < 304.0 * MB);
+        assert!(
+            (new.mean_bytes.value / MB - 302.0).abs() < 0.2,
+            "{:?}",
+            new.mean_bytes
+        );
+        assert!(new.mean_bytes.low < new.mean_bytes.value && new.mean_bytes.high < 304.0 * MB);
         assert!((old.growth.as_ref().unwrap().per_x / MB - 10.0).abs() < 0.5);
-        let growing: Vec<usize> = compared.growing.known().map(Vec::len).collect();
-        assert_eq!(growing, [1, 0]);
+        let growing = compared.growing.map(|names| Some(names.len()));
+        assert_eq!((growing.before, growing.after), (Some(1), Some(0)));
         assert_eq!(compared.sums.peak_bytes.after.unwrap() / MB, 304.0);
     }
 
     #[test]
     fn cpu_time_is_that_of_the_program_and_unknown_if_a_process_has_none() {
         let marker = |pid: u32, cpu: f64| {
-            move |i: usize| Sample {
+            move |i: usize| Marker {
                 pid: Some(pid),
                 stage: if i == 0 { "load" } else { "send" }.into(),
                 t: Some(60.0 * i as f64),
-                cpu_ms: if_known(cpu + 500.0 * i as f64),
+                cpu_ms: if_known(cpu + 500.0 * i as f64).map(|ms| ms as u64),
                 ..sample(i, sizes(&[(Size::Rss, 100.0)]))
             }
         };
@@ -369,10 +348,30 @@ mod tests {
     }
 
     #[test]
+    fn a_process_without_a_site_or_without_times_has_a_peak_beside_a_site() {
+        let marker = |pid: usize, i: usize| Marker {
+            pid: Some(pid as u32),
+            site: (pid > 0).then(|| format!("site-{pid}")),
+            t: (pid != 2).then_some(10.0 * i as f64),
+            ..sample(i, sizes(&[(Size::Rss, 100.0)]))
+        };
+        let markers = (0..3).flat_map(|pid| (0..8).map(move |i| marker(pid, i)));
+        let before = analyse(processes(markers));
+        let compared = Comparison::of(&before, &[]);
+        let sums = compared.sites.iter().map(|site| &site.sums);
+        let known = sums.map(|sums| (sums.peak_bytes.before, sums.mean_bytes.before.is_some()));
+        let size = Some(100.0 * MB);
+        assert_eq!(
+            known.collect::<Vec<_>>(),
+            [(size, true), (size, true), (size, false)]
+        );
+    }
+
+    #[test]
     fn the_process_that_changed_most_comes_first_and_one_within_noise_is_equal() {
         let noise = |i: usize| (i * 7 % 5) as f64;
         let run = |sizes_mb: [f64; 3]| {
-            let marker = |site: usize, i: usize| Sample {
+            let marker = |site: usize, i: usize| Marker {
                 site: Some(format!("site-{site}")),
                 pid: Some(site as u32),
                 ..sample(i, sizes(&[(Size::Rss, sizes_mb[site] + noise(i))]))

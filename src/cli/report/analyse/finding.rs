@@ -3,8 +3,9 @@
 use clap::ValueEnum;
 use serde::Serialize;
 
+use super::pace::Pace;
 use super::stats::{median, quantile, Slope, Trend};
-use crate::report::model::{Sizes, Unit};
+use crate::report::model::{Size, Sizes, Unit};
 
 /// In the order of help and completions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -30,57 +31,38 @@ impl Verdict {
     }
 
     pub fn name(self) -> &'static str {
-        match self {
-            Verdict::LiveGrowth => "live growth",
-            Verdict::Retention => "retention",
-            Verdict::Growth => "growth",
-            Verdict::Swap => "swap",
-            Verdict::FileBacked => "file-backed",
-            Verdict::Unclear => "unclear",
-            Verdict::WarmingUp => "warming up",
-            Verdict::CyclicGarbage => "cyclic garbage",
-            Verdict::Falling => "falling",
-            Verdict::Flat => "flat",
-            Verdict::NotEnoughRounds => "not enough rounds",
-        }
+        self.row().0
     }
 
     pub fn is_growth(self) -> bool {
-        match self {
-            Verdict::LiveGrowth
-            | Verdict::Retention
-            | Verdict::Growth
-            | Verdict::Swap
-            | Verdict::FileBacked => true,
-            Verdict::Unclear
-            | Verdict::WarmingUp
-            | Verdict::CyclicGarbage
-            | Verdict::Falling
-            | Verdict::Flat
-            | Verdict::NotEnoughRounds => false,
-        }
-    }
-
-    /// The place in a list that begins with the most urgent verdict.
-    pub fn urgency(self) -> u8 {
-        match self {
-            Verdict::LiveGrowth => 0,
-            Verdict::Retention => 1,
-            Verdict::Growth => 2,
-            Verdict::Swap => 3,
-            Verdict::FileBacked => 4,
-            Verdict::Unclear => 5,
-            Verdict::WarmingUp => 6,
-            Verdict::CyclicGarbage => 7,
-            Verdict::Falling => 8,
-            Verdict::Flat => 9,
-            Verdict::NotEnoughRounds => 10,
-        }
+        self.row().1
     }
 
     /// There are enough rounds for a verdict, and growth is neither certain nor excluded.
     pub fn is_undecided(self) -> bool {
         matches!(self, Verdict::Unclear | Verdict::WarmingUp)
+    }
+
+    /// The place in a list that begins with the most urgent verdict.
+    pub fn urgency(self) -> u8 {
+        self.row().2
+    }
+
+    /// The name, whether it is a kind of growth, and the urgency.
+    fn row(self) -> (&'static str, bool, u8) {
+        match self {
+            Verdict::LiveGrowth => ("live growth", true, 0),
+            Verdict::Retention => ("retention", true, 1),
+            Verdict::Growth => ("growth", true, 2),
+            Verdict::Swap => ("swap", true, 3),
+            Verdict::FileBacked => ("file-backed", true, 4),
+            Verdict::Unclear => ("unclear", false, 5),
+            Verdict::WarmingUp => ("warming up", false, 6),
+            Verdict::CyclicGarbage => ("cyclic garbage", false, 7),
+            Verdict::Falling => ("falling", false, 8),
+            Verdict::Flat => ("flat", false, 9),
+            Verdict::NotEnoughRounds => ("not enough rounds", false, 10),
+        }
     }
 }
 
@@ -100,20 +82,23 @@ pub enum Quantity {
     /// Memory without the garbage that full collections release.
     #[serde(rename = "left_by_collections")]
     AfterCollections,
+    /// The highest RSS inside each round, while no growth at the markers is certain.
+    #[serde(rename = "peak_in_round")]
+    Peak,
 }
 
-/// What the full collections show about a process that is not called growing.
-#[derive(Clone, Copy, Debug)]
-pub struct GarbageEvidence {
-    /// The swing as a share of the size, if material collections may explain it.
-    pub swing_share: Option<f64>,
-    pub explains_growth: bool,
-    /// Memory without garbage is level.
-    pub explains_fall: bool,
+impl Quantity {
+    pub fn of(self, sizes: &Sizes) -> Option<f64> {
+        match self {
+            Quantity::Footprint | Quantity::AfterCollections | Quantity::Peak => {
+                Some(sizes.footprint())
+            }
+            Quantity::WithoutCached => Some(sizes.footprint() - sizes.cached()),
+            Quantity::Live => sizes.get(Size::Live),
+            Quantity::Swap => sizes.get(Size::Swap),
+        }
+    }
 }
-
-/// A process that swings by more than this share of its size is not flat.
-const SWING_SHARE: f64 = 1.0 / 3.0;
 
 pub struct Finding {
     pub verdict: Verdict,
@@ -122,14 +107,15 @@ pub struct Finding {
     pub stage: String,
     pub rounds: u64,
     pub unit: Unit,
-    /// Elapsed seconds per elapsed unit; NaN if unknown.
-    pub pace: Slope,
-    /// The longest pause that `pace` does not count: the machine slept, or the job waited, for once.
-    pub pause: Option<f64>,
-    /// Seconds from the first marker of the stage to the last; NaN if unknown.
-    pub observed_seconds: f64,
+    pub pace: Option<Pace>,
     /// The trend of the quantity. If that is the footprint, the stage's row shows the same trend.
     pub trend: Trend,
+    /// Its slope in bytes per hour, if the observation is long enough.
+    pub hourly: Option<Slope>,
+    /// Growth of the highest RSS inside the rounds, if that is faster than at the markers.
+    pub peak_growth: Option<PeakGrowth>,
+    /// The distance between the 5 % and 95 % quantiles after the warm-up, of live memory if known, else of RSS.
+    pub swing: f64,
     /// The single changes of the level that are not growth.
     pub steps: Vec<NamedStep>,
     pub parts: GrowthParts,
@@ -140,6 +126,13 @@ pub struct Finding {
     /// The judged memory after the warm-up, and the cached pages.
     pub level: Level,
     pub cached: Level,
+}
+
+#[derive(Clone)]
+pub struct PeakGrowth {
+    pub slope: Slope,
+    /// Most peaks come before a marker of this stage.
+    pub before_stage: Option<String>,
 }
 
 /// The values of a size that does not grow.
@@ -153,27 +146,23 @@ pub struct Level {
 }
 
 impl Level {
-    pub fn of(values: &[f64]) -> Level {
+    pub fn of(values: impl Iterator<Item = f64>) -> Level {
         const MIN_CHANGES: usize = 2;
         const NEAR_END: f64 = 0.2;
-        let range = (quantile(values, 0.05), quantile(values, 0.95));
-        let place = |value: &f64| (value - range.0) / (range.1 - range.0);
-        let is_high: Vec<bool> = values.iter().map(|value| place(value) > 0.5).collect();
-        let is_near_end = |value: &&f64| !(NEAR_END..=1.0 - NEAR_END).contains(&place(value));
-        let near_ends = values.iter().filter(is_near_end).count();
+        let values: Vec<f64> = values.collect();
+        let range @ (low, high) = (quantile(&values, 0.05), quantile(&values, 0.95));
+        let places = values.iter().map(|value| (value - low) / (high - low));
+        let is_far = |place: &f64| (NEAR_END..=1.0 - NEAR_END).contains(place);
+        let far = places.clone().filter(is_far).count();
+        let is_high: Vec<bool> = places.map(|place| place > 0.5).collect();
         let changes = is_high.windows(2).filter(|pair| pair[0] != pair[1]).count();
         Level {
-            median: median(values),
+            median: median(&values),
             range,
-            alternates: range.1 > range.0
-                && changes >= MIN_CHANGES
-                && 10 * near_ends >= 9 * values.len(),
+            alternates: high > low && changes >= MIN_CHANGES && 10 * far <= values.len(),
         }
     }
 }
-
-/// A shorter observation gives no rate per hour.
-const MIN_SECONDS_FOR_HOURLY_RATE: f64 = 60.0;
 
 impl Finding {
     /// The slope, unless it will not continue: that of a warm-up, of cyclic garbage, or of too few
@@ -184,70 +173,23 @@ impl Finding {
         (!is_temporary).then_some(self.trend.slope)
     }
 
-    /// The finding, if collections explain what the trend shows.
-    pub fn explained_by(self, evidence: &GarbageEvidence, swing_share: Option<f64>) -> Finding {
-        let share = evidence.swing_share.map(|own| swing_share.unwrap_or(own));
-        let swings = share.is_some_and(|share| share > SWING_SHARE);
-        let verdict = match self.verdict {
-            Verdict::Flat | Verdict::Unclear if swings => Verdict::CyclicGarbage,
-            Verdict::Unclear | Verdict::LiveGrowth | Verdict::Growth | Verdict::WarmingUp
-                if evidence.explains_growth =>
-            {
-                Verdict::CyclicGarbage
-            }
-            Verdict::Falling if evidence.explains_fall => Verdict::CyclicGarbage,
-            Verdict::LiveGrowth
-            | Verdict::Retention
-            | Verdict::Growth
-            | Verdict::Swap
-            | Verdict::FileBacked
-            | Verdict::Unclear
-            | Verdict::WarmingUp
-            | Verdict::CyclicGarbage
-            | Verdict::Falling
-            | Verdict::Flat
-            | Verdict::NotEnoughRounds => self.verdict,
-        };
-        Finding { verdict, ..self }
+    /// That of the peaks inside the rounds, which reach a limit first, or else that of the trend.
+    pub fn fastest_growth(&self) -> Slope {
+        let peak = self.peak_growth.as_ref().map(|peak| peak.slope);
+        peak.unwrap_or(self.trend.slope)
     }
 
-    /// Bytes per hour with their interval, if the observation is long enough. Both the growth per
-    /// unit and the length of a unit are uncertain.
-    pub fn per_hour(&self, growth: Slope) -> Option<Slope> {
-        let is_long_enough = self.observed_seconds >= MIN_SECONDS_FOR_HOURLY_RATE;
-        let per_second = self.per_second(growth).filter(|_| is_long_enough)?;
-        Some(Slope {
-            per_x: 3600.0 * per_second.per_x,
-            low: 3600.0 * per_second.low,
-            high: 3600.0 * per_second.high,
-        })
-    }
-
-    /// Bytes per second with their interval.
-    pub fn per_second(&self, growth: Slope) -> Option<Slope> {
-        let pace = self.pace.per_x;
-        let per_x = growth.per_x / pace;
-        // The rate at a bound of the growth, and at a bound of the pace, which is a quotient and not nearly a line.
-        let at = |bytes: f64, pace: f64| match pace > 0.0 {
-            true => bytes / pace,
-            false => f64::INFINITY,
+    /// The growth that counts for a limit: no pages in swap, and no pages of files, which the kernel drops there. `None`
+    /// without such growth.
+    pub fn growth_to_limit(&self) -> Option<Slope> {
+        let of_files = match self.verdict {
+            Verdict::FileBacked if !self.parts.is_mostly_shared() => self.parts.file,
+            Verdict::Swap => None,
+            verdict => return verdict.is_growth().then(|| self.fastest_growth()),
         };
-        let distance = |bytes: f64, at_pace: f64| {
-            let of_pace = (at(growth.per_x.abs(), at_pace) - per_x.abs()).abs();
-            f64::hypot(at(bytes, pace) - per_x, of_pace)
-        };
-        let (fast, slow) = (self.pace.low, self.pace.high);
-        let (to_high, to_low) = if per_x > 0.0 {
-            (fast, slow)
-        } else {
-            (slow, fast)
-        };
-        let slope = Slope {
-            per_x,
-            low: per_x - distance(growth.low, to_low),
-            high: per_x + distance(growth.high, to_high),
-        };
-        (per_x.is_finite() && slope.low.is_finite() && slope.high.is_finite()).then_some(slope)
+        let of_files = of_files.unwrap_or(0.0);
+        let peak = self.peak_growth.as_ref()?.slope;
+        Some(peak.map(|rate| rate - of_files))
     }
 
     /// The unit of `rounds`. If the axis shows minutes, `rounds` counts markers.
@@ -266,50 +208,38 @@ pub struct NamedStep {
     pub at: f64,
     pub bytes: f64,
     pub kind: MemoryKind,
-    /// Samples from the step on.
+    /// From the step to the end of the series.
     #[serde(skip)]
-    pub samples_after: usize,
+    pub samples: usize,
 }
 
-/// Growth per round of the parts of the footprint; NaN if unknown.
+/// Growth per round of the parts of the footprint; `None` if unknown.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct GrowthParts {
-    pub live: f64,
+    pub live: Option<f64>,
     /// Retained and cached memory.
     #[serde(rename = "retained_and_recycled")]
-    pub kept_free: f64,
+    pub kept_free: Option<f64>,
     /// The part of it that the library does not return at need.
     #[serde(skip)]
-    pub retained: f64,
-    pub recycled: f64,
-    pub file: f64,
-    pub shmem: f64,
+    pub retained: Option<f64>,
+    pub recycled: Option<f64>,
+    pub file: Option<f64>,
+    pub shmem: Option<f64>,
     /// Shared memory that PyTorch has pinned, which `shmem` does not contain.
-    pub pinned: f64,
-    pub swap: f64,
+    pub pinned: Option<f64>,
+    pub swap: Option<f64>,
     /// Small Python objects, stacks, mapped buffers.
     pub outside_malloc: f64,
     /// Known parts of `outside_malloc`.
-    pub pymalloc: f64,
-    pub arrow: f64,
+    pub pymalloc: Option<f64>,
+    pub arrow: Option<f64>,
 }
 
 impl GrowthParts {
-    /// The parts of the opposite change.
-    pub fn negated(&self) -> GrowthParts {
-        GrowthParts {
-            live: -self.live,
-            kept_free: -self.kept_free,
-            retained: -self.retained,
-            recycled: -self.recycled,
-            file: -self.file,
-            shmem: -self.shmem,
-            swap: -self.swap,
-            outside_malloc: -self.outside_malloc,
-            pymalloc: -self.pymalloc,
-            arrow: -self.arrow,
-            pinned: -self.pinned,
-        }
+    /// Of the pages that are backed by files, shared memory grows most, which the kernel cannot drop.
+    pub fn is_mostly_shared(&self) -> bool {
+        self.shmem.unwrap_or(0.0) > self.file.unwrap_or(0.0)
     }
 }
 
@@ -338,6 +268,11 @@ pub struct Cause {
 }
 
 impl Cause {
+    pub const ALL_LIVE: Cause = Cause {
+        kind: MemoryKind::Live,
+        share: 1.0,
+    };
+
     pub fn verdict(self) -> Verdict {
         match self.kind {
             MemoryKind::Live | MemoryKind::Pinned | MemoryKind::OutsideMalloc => {

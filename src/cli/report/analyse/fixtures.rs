@@ -1,16 +1,16 @@
-//! Processes with known contents, for tests.
+//! Processes with known contents and random numbers, for tests.
 
 use super::finding::Finding;
-use super::stats::Trend;
-use super::ProcessReport;
-use crate::report::model::{Process, Sample, Size, Sizes, SourceLine, Store};
+use super::{Fit, ProcessReport, StageReport};
+use crate::report::model::{Process, Size, Sizes, SourceLine, Store};
 use crate::report::units::MB;
+use flarena_shared::marker::Marker;
 
 /// These sizes in MB; the others are unknown.
 pub fn sizes(known: &[(Size, f64)]) -> Sizes {
-    let mut sizes = Sizes::UNKNOWN;
+    let mut sizes = Sizes::default();
     for (size, megabytes) in known {
-        sizes[*size] = megabytes * MB;
+        sizes.set(*size, if_known(megabytes * MB));
     }
     sizes
 }
@@ -20,46 +20,98 @@ pub fn if_known(number: f64) -> Option<f64> {
     Some(number).filter(|number| !number.is_nan())
 }
 
-/// One sample per round, all of one process and one stage, ten seconds apart.
-pub fn sample(round: usize, sizes: Sizes) -> Sample {
-    Sample {
+/// So many megabytes; unknown if they are NaN.
+pub fn bytes(megabytes: f64) -> Option<u64> {
+    if_known(megabytes * MB).map(|bytes| bytes as u64)
+}
+
+/// One marker per round, all of one process and one stage, ten seconds apart.
+pub fn sample(round: usize, sizes: Sizes) -> Marker {
+    let mut marker = Marker {
         pid: Some(7),
         start: Some(1),
         proc: "TR".into(),
         site: Some("site-1".into()),
         round: Some(round as i64),
         stage: "send".into(),
-        alloc: Some("glibc".into()),
+        alloc: "glibc".into(),
         t: Some(10.0 * round as f64),
         seq: Some(round as u64),
-        sizes,
-        ..Sample::default()
+        ..Marker::default()
+    };
+    for (size, field) in Size::FIELDS {
+        if let Some(bytes) = sizes.get(*size) {
+            marker.set(field, &(bytes as u64).to_string());
+        }
     }
+    marker
 }
 
-pub fn processes(samples: impl IntoIterator<Item = Sample>) -> Vec<Process> {
+pub fn processes(markers: impl IntoIterator<Item = Marker>) -> Vec<Process> {
     let (log, epoch, line) = ("x", 0, 1);
     let mut store = Store::default();
-    for sample in samples {
-        store.add(&sample, &SourceLine { log, epoch, line });
+    for marker in markers {
+        store.add(&marker, &SourceLine { log, epoch, line });
     }
     store.finish().0
 }
 
-/// The finding for a process alone, and the trend at each stage.
-pub fn judge(process: &Process) -> Option<(Finding, Vec<Trend>)> {
-    let judged = super::judge::judge(process)?;
-    Some(judged.finding(None))
+/// The finding for a process alone, and its stages.
+pub fn judge(process: &Process) -> Option<(Finding, Vec<StageReport>)> {
+    let fit = Fit::of(process)?;
+    Some((super::judge::finding(&fit, fit.swing_share()), fit.stages))
 }
 
-/// Judges without `--limit`.
+/// Judges processes that may run, without `--limit`.
 pub fn analyse(processes: Vec<Process>) -> Vec<ProcessReport> {
-    super::analyse(processes, None)
+    crate::report::judge(processes, None, |_| true)
 }
 
-/// The only process of these samples, and its finding.
-pub fn process_and_finding(samples: impl IntoIterator<Item = Sample>) -> (Process, Finding) {
-    let process = processes(samples).remove(0);
+/// Judges processes that do not run any more.
+pub fn analyse_ended(processes: Vec<Process>) -> Vec<ProcessReport> {
+    crate::report::judge(processes, None, |_| false)
+}
+
+/// The only process of these markers, and its finding.
+pub fn process_and_finding(markers: impl IntoIterator<Item = Marker>) -> (Process, Finding) {
+    let process = processes(markers).remove(0);
     let (finding, _) = judge(&process).unwrap();
     (process, finding)
+}
+
+/// Random numbers (SplitMix64). A seed gives the same numbers on every machine.
+pub struct Random(u64);
+
+impl Random {
+    pub fn new(seed: u64) -> Self {
+        Random(seed.wrapping_mul(0x2545_F491_4F6C_DD1D) ^ 0x9E37_79B9_7F4A_7C15)
+    }
+
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    /// Uniform over `from..to`.
+    pub fn between(&mut self, from: f64, to: f64) -> f64 {
+        from + (to - from) * (self.next() >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    /// Uniform over `0..limit`.
+    pub fn below(&mut self, limit: usize) -> usize {
+        (self.next() % limit as u64) as usize
+    }
+
+    pub fn chance(&mut self, probability: f64) -> bool {
+        self.between(0.0, 1.0) < probability
+    }
+
+    /// Standard normal (Box and Muller).
+    pub fn normal(&mut self) -> f64 {
+        let radius = (-2.0 * self.between(1e-300, 1.0).ln()).sqrt();
+        radius * self.between(0.0, std::f64::consts::TAU).cos()
+    }
 }

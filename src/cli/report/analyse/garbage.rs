@@ -4,11 +4,11 @@
 //! The library measures the memory in large blocks right after each full collection (`gc_live_after_bytes`). These lows are
 //! a column like the others. Memory in small blocks shows in the live memory at the marker after a collection.
 
-use super::finding::{Finding, GarbageEvidence, Verdict};
-use super::stats::{
-    material_growth, median, quantile, Line, Trend, MATERIAL_BYTES, MIN_SETTLED_ROUNDS,
-};
-use crate::report::model::{Process, Series, Size};
+use std::collections::BTreeMap;
+
+use super::fit::StageFit;
+use super::stats::{median, Line, Trend, MATERIAL_BYTES, MIN_SETTLED_ROUNDS};
+use crate::report::model::Size;
 
 /// The highest rise of memory after collections, as a share of the size, that counts as level.
 const LEVEL_SHARE: f64 = 0.05;
@@ -19,101 +19,57 @@ const RECENT: f64 = 1.5;
 /// Fewer lows show no trend.
 const MIN_LOWS: usize = 3;
 
-/// What the collections show about this finding.
-pub fn evidence(process: &Process, series: &Series, finding: &Finding) -> Option<GarbageEvidence> {
-    let size = median_footprint(series);
-    let material = process
-        .collections
-        .releasing_at_least(material_growth(size));
-    if material.is_empty() {
-        return None;
-    }
-    let is_repeated = material.len() >= 2;
-    let lows = Lows::of(process, series);
-    let is_level = lows.are_level(series, &finding.trend, size);
-    Some(GarbageEvidence {
-        // A step is no swing.
-        swing_share: (is_repeated && finding.steps.is_empty())
-            .then(|| swing(series, finding) / size),
-        explains_growth: is_level && lows.are_recent(series),
-        explains_fall: is_level,
-    })
-}
-
-/// The trend after collections, if it grows while the trend of all memory does not show it, or shows it less exactly.
-pub fn growth_after_collections(
-    process: &Process,
-    series: &Series,
-    verdict: Verdict,
-    of_all: &Trend,
-) -> Option<Trend> {
-    let lows = Lows::of(process, series);
-    let after = lows.trend(series, &lows.after).filter(Trend::is_growing)?;
-    let is_better = match verdict {
-        Verdict::LiveGrowth | Verdict::Growth => after.width() < of_all.width(),
-        Verdict::Retention | Verdict::Swap | Verdict::FileBacked => false,
-        Verdict::Unclear
-        | Verdict::WarmingUp
-        | Verdict::CyclicGarbage
-        | Verdict::Falling
-        | Verdict::Flat
-        | Verdict::NotEnoughRounds => true,
-    };
-    is_better.then_some(after)
-}
-
-/// The memory after full collections, where it is known.
-struct Lows {
-    /// The first point after each collection.
+/// The memory after full collections at one stage, where it is known.
+pub struct Lows<'a> {
+    stage: &'a StageFit<'a>,
+    /// The positions of the first and the last point of the stage.
+    begin: f64,
+    end: f64,
+    /// The first point after each collection, and its position.
     points: Vec<usize>,
+    x: Vec<f64>,
     /// Memory in large blocks right after it.
     after: Vec<f64>,
     /// Live memory at that point, or the footprint if that is unknown.
     live: Vec<f64>,
 }
 
-impl Lows {
-    fn of(process: &Process, series: &Series) -> Lows {
-        let points = series.points();
-        let mut lows = Lows {
-            points: Vec::new(),
-            after: Vec::new(),
-            live: Vec::new(),
-        };
-        for collection in &process.collections.kept {
+impl Lows<'_> {
+    pub fn of<'a>(stage: &'a StageFit) -> Lows<'a> {
+        let (points, x) = (stage.series.points(), stage.series.positions());
+        let mut least: BTreeMap<usize, f64> = BTreeMap::new();
+        for collection in &stage.process.collections.kept {
             let at = points.partition_point(|point| point.order < collection.order);
-            let Some(point) = points.get(at).filter(|_| !collection.live_after.is_nan()) else {
-                continue;
-            };
-            if lows.points.last() == Some(&at) {
-                let last = lows.after.len() - 1;
-                lows.after[last] = lows.after[last].min(collection.live_after);
-                continue;
+            if let Some(after) = collection.live_after.filter(|_| at < points.len()) {
+                let least = least.entry(at).or_insert(after);
+                *least = least.min(after);
             }
-            lows.points.push(at);
-            lows.after.push(collection.live_after);
-            lows.live.push(match point.sizes[Size::Live] {
-                unknown if unknown.is_nan() => point.sizes.footprint(),
-                live => live,
-            });
         }
-        lows
+        let live = |at: &usize| {
+            let sizes = &points[*at].sizes;
+            sizes.get(Size::Live).unwrap_or(sizes.footprint())
+        };
+        Lows {
+            stage,
+            begin: x[0],
+            end: x[x.len() - 1],
+            x: least.keys().map(|at| x[*at]).collect(),
+            live: least.keys().map(live).collect(),
+            after: least.values().copied().collect(),
+            points: least.into_keys().collect(),
+        }
     }
 
     /// The time since the last collection is no longer than that between two, so that what came since may be garbage.
-    fn are_recent(&self, series: &Series) -> bool {
-        let x = series.positions();
-        let mut times = vec![x[0]];
-        times.extend(self.points.iter().map(|point| x[*point]));
-        let longest = times
-            .windows(2)
-            .map(|pair| pair[1] - pair[0])
-            .fold(0.0, f64::max);
-        x[x.len() - 1] - times[times.len() - 1] <= RECENT * longest
+    pub fn are_recent(&self) -> bool {
+        let before = std::iter::once(&self.begin).chain(&self.x);
+        let times = self.x.iter().zip(before).map(|(at, before)| at - before);
+        let last = self.x.last().unwrap_or(&self.begin);
+        self.end - last <= RECENT * times.fold(0.0, f64::max)
     }
 
     /// Memory after collections does not rise, neither in large blocks nor in all. `false` for fewer than two.
-    fn are_level(&self, series: &Series, of_all: &Trend, size: f64) -> bool {
+    pub fn are_level(&self, of_all: &Trend) -> bool {
         if self.points.len() < 2 {
             return false;
         }
@@ -121,76 +77,52 @@ impl Lows {
             let (early, late) = values.split_at(values.len() / 2);
             median(late) - median(early)
         };
-        let x = series.positions();
-        let at: Vec<f64> = self.points.iter().map(|point| x[*point]).collect();
         let unexplained = (1.0 - EXPLAINED_SHARE) * of_all.slope.per_x;
-        let material = MATERIAL_BYTES.max(LEVEL_SHARE * size);
-        let is_level = |values: &[f64]| {
-            let trend = self.trend(series, values);
-            let rises = rise(values) > material.max(unexplained * rise(&at));
+        let material = MATERIAL_BYTES.max(LEVEL_SHARE * self.stage.size);
+        [&self.after, &self.live].into_iter().all(|values| {
+            let rises = rise(values) > material.max(unexplained * rise(&self.x));
             // The first collections may leave less than the later ones.
             let last = |of: &[f64]| of[of.len() - 1] - of[of.len() - 2];
-            let has_settled = values.len() > 2 && last(values) <= unexplained * last(&at);
-            (!rises || has_settled) && !trend.is_some_and(|trend| trend.is_growing())
-        };
-        is_level(&self.after) && is_level(&self.live)
+            let has_settled = values.len() > 2 && last(values) <= unexplained * last(&self.x);
+            (!rises || has_settled) && !self.trend(values).is_some_and(|trend| trend.is_growing())
+        })
+    }
+
+    /// The trend of memory in large blocks, if it grows.
+    pub fn growth(&self) -> Option<Trend> {
+        self.trend(&self.after).filter(Trend::is_growing)
     }
 
     /// The trend of these values, in rounds of the series. `None` for few lows, or if they cover less than half of the
     /// rounds.
-    fn trend(&self, series: &Series, values: &[f64]) -> Option<Trend> {
-        let x = series.positions();
-        let of_lows: Vec<f64> = self.points.iter().map(|point| x[*point]).collect();
-        let span = of_lows.last()? - of_lows.first()?;
-        if values.len() < MIN_LOWS || span < (x[x.len() - 1] - x[0]) / 2.0 {
+    fn trend(&self, values: &[f64]) -> Option<Trend> {
+        let span = self.x.last()? - self.x.first()?;
+        if values.len() < MIN_LOWS || span < (self.end - self.begin) / 2.0 {
             return None;
         }
-        let size = median_footprint(series);
-        if values.len() >= MIN_SETTLED_ROUNDS {
-            let trend = Trend::of(&of_lows, values, size);
-            let first = self.points[trend.warm_up];
-            return Some(trend.starting_at(first));
+        if values.len() < MIN_SETTLED_ROUNDS {
+            let slope = Line::through(&self.x, values).slope;
+            return Some(self.stage.trend.clone().with_slope_of_lows(slope));
         }
-        let all: Vec<f64> = series
-            .points()
-            .iter()
-            .map(|point| point.sizes.footprint())
-            .collect();
-        Some(Trend::of(&x, &all, size).with_slope_of_lows(Line::through(&of_lows, values).slope))
+        let mut trend = Trend::of(&self.x, values, self.stage.size);
+        // Of the points of the stage, not of the lows.
+        if trend.warm_up > 0 {
+            trend.warm_up = self.points[trend.warm_up];
+        }
+        trend.steps.clear();
+        Some(trend)
     }
-}
-
-fn median_footprint(series: &Series) -> f64 {
-    let sizes = series.points().iter().map(|point| point.sizes.footprint());
-    median(&sizes.collect::<Vec<_>>())
-}
-
-/// The distance between the 5 % and 95 % quantiles after the warm-up, of live memory if known, else
-/// of RSS.
-pub fn swing(series: &Series, finding: &Finding) -> f64 {
-    let points = series.points();
-    let settled = &points[finding.trend.warm_up.min(points.len())..];
-    let swing_of = |size: Size| {
-        let known = settled.iter().map(|point| point.sizes[size]);
-        let known: Vec<f64> = known.filter(|bytes| !bytes.is_nan()).collect();
-        (!known.is_empty()).then(|| quantile(&known, 0.95) - quantile(&known, 0.05))
-    };
-    swing_of(Size::Live)
-        .or_else(|| swing_of(Size::Rss))
-        .unwrap_or(0.0)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::analyse::fixtures::analyse;
     use crate::report::analyse::fixtures::{
-        if_known, process_and_finding, processes, sample, sizes,
+        analyse, bytes, process_and_finding, processes, sample, sizes, Random,
     };
-    use crate::report::analyse::stats::random::Random;
-    use crate::report::analyse::Quantity;
-    use crate::report::model::Sample;
+    use crate::report::analyse::{Finding, Quantity, Verdict};
     use crate::report::units::MB;
+    use flarena_shared::marker::Marker;
 
     /// The finding for a process whose rounds have this live memory in MB and this release before
     /// the marker. 100 MB of RSS are not live.
@@ -207,11 +139,11 @@ mod tests {
                 (Size::Retained, 0.0),
                 (Size::Recycled, 0.0),
             ];
-            Sample {
+            Marker {
                 stage: "after_aggregation".into(),
-                gc_released: if_known(released * MB),
-                gc_live_after: low(*live, *released),
-                gc_ms: Some(10.0),
+                gc_released_bytes: bytes(*released),
+                gc_live_after_bytes: low(*live, *released),
+                gc_ms: Some(10),
                 ..sample(round, sizes(&known))
             }
         };
@@ -219,8 +151,8 @@ mod tests {
     }
 
     /// The collection runs just before the marker.
-    fn low(live: f64, released: f64) -> Option<f64> {
-        (released > 0.0).then_some(live * MB)
+    fn low(live: f64, released: f64) -> Option<u64> {
+        bytes(live).filter(|_| released > 0.0)
     }
 
     fn verdict(rounds: &[(f64, f64)]) -> Verdict {
@@ -252,10 +184,10 @@ mod tests {
     fn twins_that_swing_by_about_a_third_get_the_same_verdict() {
         let twin = |pid: u32, height: f64| {
             sawtooth(48, 6, height, 0.0).into_iter().enumerate().map(
-                move |(round, (live, released))| Sample {
+                move |(round, (live, released))| Marker {
                     pid: Some(pid),
-                    gc_released: if_known(released * MB),
-                    gc_live_after: low(live, released),
+                    gc_released_bytes: bytes(released),
+                    gc_live_after_bytes: low(live, released),
                     site: Some(format!("site-{pid}")),
                     ..sample(
                         round,

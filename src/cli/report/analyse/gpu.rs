@@ -1,6 +1,6 @@
 //! Growth of the memory that PyTorch holds on GPUs. It is no part of the process's memory, so it has a finding of its own.
 
-use super::judge::without_gaps;
+use super::fit::without_gaps;
 use super::stats::{median, Slope, Trend};
 use crate::report::model::{Process, Size, Unit};
 
@@ -29,9 +29,8 @@ pub fn growth(process: &Process, stage: &str) -> Option<GpuGrowth> {
     let series = process.series(stage)?;
     let (x, sizes) = (series.positions(), without_gaps(series.points()));
     let trend = |size: Size| {
-        let values: Vec<f64> = sizes.iter().map(|one| one[size]).collect();
-        let is_known = !values.iter().any(|bytes| bytes.is_nan());
-        is_known.then(|| Trend::of(&x, &values, median(&values)))
+        let values: Option<Vec<f64>> = sizes.iter().map(|one| one.get(size)).collect();
+        values.map(|values| Trend::of(&x, &values, median(&values)))
     };
     let reserved = trend(Size::GpuReserved).filter(Trend::is_growing)?;
     let allocated = match trend(Size::GpuAllocated) {

@@ -1,452 +1,155 @@
-//! Decides the verdict on one process: whether it grows, and which memory grows.
-
-use flarena_shared::stages::Stage;
+//! Makes the finding for one process from its fit and its collections: whether it grows, and which memory grows.
 
 use super::attribution::{causes, growth_parts, median_sizes, step_parts};
-use super::finding::{
-    Cause, Finding, GarbageEvidence, Level, MemoryKind, NamedStep, Quantity, Verdict,
-};
-use super::garbage;
-use super::stats::{material_growth, median, Line, Slope, Step, Trend, TrendClass, MIN_ROUNDS};
-use crate::report::model::{Order, Point, Process, Series, Size, Sizes, Unit};
+use super::finding::{Cause, Finding, Level, MemoryKind, NamedStep, PeakGrowth, Quantity, Verdict};
+use super::fit::{settled, Fit, StageFit};
+use super::garbage::Lows;
+use super::pace::Pace;
+use super::stats::{Step, Trend, TrendClass};
+use crate::report::model::{Sizes, Unit};
 
-/// What one process shows alone. The finding follows, once it is known how much processes of its kind swing.
-pub struct Judged {
-    by_trend: Finding,
-    garbage: Option<GarbageEvidence>,
-    /// The trend of the footprint at each stage.
-    pub trends: Vec<Trend>,
-}
+/// A process that swings by more than this share of its size is not flat.
+const SWING_SHARE: f64 = 1.0 / 3.0;
 
-impl Judged {
-    /// The swing as a share of the size, if collections may explain it.
-    pub fn swing_share(&self) -> Option<f64> {
-        self.garbage.as_ref()?.swing_share
-    }
-
-    /// The finding. `swing_share` replaces that of the process: processes that do the same get the same verdict, although
-    /// one swings a little more.
-    pub fn finding(self, swing_share: Option<f64>) -> (Finding, Vec<Trend>) {
-        let finding = match &self.garbage {
-            Some(evidence) => self.by_trend.explained_by(evidence, swing_share),
-            None => self.by_trend,
-        };
-        (finding, self.trends)
-    }
-}
-
-/// `None` for a process without stages.
-pub fn judge(process: &Process) -> Option<Judged> {
-    let first_round = first_round(process);
-    let stages = process.stages.iter();
-    let stages: Vec<StageTrend> = stages
-        .map(|stage| StageTrend::of(process, stage, first_round))
-        .collect();
-    let deciding = deciding_stage(&stages)?;
-    let by_trend = deciding.finding(process);
-    let garbage = match by_trend.quantity {
-        // It is known without the garbage already.
-        Quantity::AfterCollections => None,
-        Quantity::Footprint | Quantity::WithoutCached | Quantity::Live | Quantity::Swap => {
-            garbage::evidence(process, deciding.series, &by_trend)
-        }
+/// `swing_share` is that of the processes of one kind, which get the same verdict although one swings a little more.
+/// `None` if collections do not explain the swing.
+pub fn finding(fit: &Fit, swing_share: Option<f64>) -> Finding {
+    let (stage, unit) = (&fit.stage, fit.stage.series.unit());
+    let (x, sizes) = stage.samples();
+    let parts = growth_parts(&stage.trend, &sizes);
+    let by_parts = causes(&parts);
+    let by_trend = by_trend(fit, &by_parts);
+    let lows = Lows::of(stage);
+    let shows_growth = matches!(by_trend, Verdict::LiveGrowth | Verdict::Growth);
+    // The trend of all memory does not show the growth, or shows it less exactly.
+    let is_better = |after: &Trend| match by_trend.is_growth() {
+        true => shows_growth && after.width() < fit.trend.width(),
+        false => true,
     };
-    Some(Judged {
-        by_trend,
-        garbage,
-        trends: stages.into_iter().map(|stage| stage.trend).collect(),
-    })
-}
-
-/// The stage with the most points among those that grow. If none grows, the one with the smallest
-/// footprint among those that occur in most rounds: there a growth would show best.
-fn deciding_stage<'l, 'a>(stages: &'l [StageTrend<'a>]) -> Option<&'l StageTrend<'a>> {
-    let length = |stage: &StageTrend| stage.points.len();
-    let mut stages: Vec<&StageTrend> = stages.iter().collect();
-    // A periodic marker shows a change of the size, so beside stages their series is not a fair sample.
-    let has_enough = |stage: &&StageTrend| stage.trend.class != TrendClass::TooFewRounds;
-    let is_periodic = |stage: &&StageTrend| stage.stage == Stage::Periodic.name();
-    let has_enough_stage = stages.iter().any(|s| has_enough(s) && !is_periodic(s));
-    if stages.len() > 1 {
-        stages.retain(|s| !is_periodic(s) || !has_enough_stage && !s.shows_only_start);
-    }
-    let growing = stages.iter().copied().filter(|s| s.trend.is_growing());
-    let longest = stages.iter().copied().map(length).max()?;
-    let is_regular = |stage: &&StageTrend| 5 * length(stage) >= 4 * longest;
-    // In NVFlare's logs one stage of a round has all sizes, and the others have RSS alone.
-    let explains = |stage: &&StageTrend| {
-        is_regular(stage) && stage.sizes.iter().all(|sizes| !sizes[Size::Live].is_nan())
+    let after = lows.growth().filter(is_better);
+    let is_garbage = || is_garbage(fit, by_trend, &lows, swing_share);
+    let (verdict, causes) = match &after {
+        Some(_) => (Verdict::LiveGrowth, vec![Cause::ALL_LIVE]),
+        // The parts are known at the markers alone, and collections do not lower the peaks.
+        None if fit.quantity == Quantity::Peak => (by_trend, Vec::new()),
+        None if is_garbage() => (Verdict::CyclicGarbage, by_parts),
+        None => (by_trend, by_parts),
     };
-    if let Some(stage) = growing.max_by_key(|stage| (explains(stage), length(stage))) {
-        return Some(stage);
-    }
-    let regular = stages.into_iter().filter(is_regular);
-    regular.min_by(|a, b| a.median_footprint.total_cmp(&b.median_footprint))
-}
-
-/// The first marker of a round. Periodic markers before it show imports.
-fn first_round(process: &Process) -> Option<Order> {
-    let regular = process.stages.iter();
-    let regular = regular.filter(|(stage, _)| **stage != *Stage::Periodic.name());
-    let points = regular.flat_map(|(_, series)| series.points());
-    let with_round = points.filter(|point| !point.round.is_nan());
-    with_round.map(|point| point.order).min()
-}
-
-/// One stage: its samples without gaps, and the trend of its footprint.
-struct StageTrend<'a> {
-    stage: &'a str,
-    series: &'a Series,
-    /// All points, or for periodic markers those from the first round on, if these are enough for a verdict.
-    points: &'a [Point],
-    /// Periodic markers of a process with rounds: from the first round on they are fewer than five, or span less than
-    /// five minutes.
-    shows_only_start: bool,
-    /// Periodic markers before these, which show an import.
-    import: usize,
-    x: Vec<f64>,
-    sizes: Vec<Sizes>,
-    /// What `trend` judges: the footprint, or the footprint without cached pages where that swings less.
-    quantity: Quantity,
-    median_footprint: f64,
-    trend: Trend,
-}
-
-impl<'a> StageTrend<'a> {
-    fn of(
-        process: &Process,
-        (stage, series): &'a (Box<str>, Series),
-        first_round: Option<Order>,
-    ) -> StageTrend<'a> {
-        let is_periodic = **stage == *Stage::Periodic.name();
-        let is_early = |point: &&Point| first_round.is_some_and(|begin| point.order < begin);
-        let early = match is_periodic {
-            true => series.points().iter().filter(is_early).count(),
-            false => 0,
-        };
-        let mut x = series.positions();
-        let minutes = &x[early..];
-        let span = minutes.last().unwrap_or(&0.0) - minutes.first().unwrap_or(&0.0);
-        let is_short = minutes.len() < MIN_ROUNDS || span < MIN_ROUNDS as f64;
-        let shows_only_start = is_periodic && first_round.is_some() && is_short;
-        let import = match is_periodic && first_round.is_none() {
-            true => import(process, series.points()),
-            false => 0,
-        };
-        let skipped = if shows_only_start {
-            import
-        } else {
-            early.max(import)
-        };
-        let points = &series.points()[skipped..];
-        let (mut x, mut sizes) = (x.split_off(skipped), without_gaps(points));
-        if import > 0 {
-            hold(
-                &mut x,
-                &mut sizes,
-                (process.last_time() - points[0].t) / 60.0,
-            );
-        }
-        let (quantity, values) = footprint(&sizes);
-        let median_footprint = median(&sizes.iter().map(Sizes::footprint).collect::<Vec<_>>());
-        let trend = Trend::of(&x, &values, median_footprint);
-        StageTrend {
-            stage,
-            series,
-            points,
-            shows_only_start,
-            import,
-            x,
-            sizes,
-            quantity,
-            median_footprint,
-            trend,
-        }
-    }
-
-    fn finding(&self, process: &Process) -> Finding {
-        let (mut quantity, mut trend) = self.deciding_quantity();
-        let parts = growth_parts(&self.trend, &self.sizes);
-        let mut causes = causes(&parts);
-        let settled = &self.sizes[trend.warm_up.min(self.sizes.len() - 1)..];
-        let level: Vec<f64> = settled.iter().map(|sizes| self.judged(sizes)).collect();
-        let cached: Vec<f64> = settled.iter().map(Sizes::cached).collect();
-        let mut verdict = match (trend.class, quantity) {
-            (TrendClass::TooFewRounds, _) => Verdict::NotEnoughRounds,
-            (TrendClass::WarmingUp, _) => Verdict::WarmingUp,
-            (TrendClass::Unclear, _) => Verdict::Unclear,
-            (TrendClass::Level, _) => Verdict::Flat,
-            (TrendClass::Falling, _) => Verdict::Falling,
-            (TrendClass::Growing, Quantity::Live | Quantity::AfterCollections) => {
-                Verdict::LiveGrowth
-            }
-            (TrendClass::Growing, Quantity::Swap) => Verdict::Swap,
-            (TrendClass::Growing, Quantity::Footprint | Quantity::WithoutCached) => {
-                match causes.first() {
-                    Some(cause) => cause.verdict(),
-                    None => Verdict::Growth,
-                }
-            }
-        };
-        let steps = trend.steps.iter().map(|step| self.named(step)).collect();
-        trend = self.after_import(trend);
-        if let Some(without) =
-            garbage::growth_after_collections(process, self.series, verdict, &trend)
-        {
-            (verdict, quantity, trend) = (Verdict::LiveGrowth, Quantity::AfterCollections, without);
-            causes = vec![Cause {
-                kind: MemoryKind::Live,
-                share: 1.0,
-            }];
-        }
-        let (pace, pause) = self.pace();
-        Finding {
-            verdict,
-            quantity,
-            stage: self.stage.to_owned(),
-            rounds: self.series.rounds,
-            unit: self.series.unit(),
-            pace,
-            pause,
-            observed_seconds: self.clock().last().copied().unwrap_or(f64::NAN),
-            steps,
-            trend,
-            parts,
-            causes,
-            typical: median_sizes(settled.iter()),
-            level: Level::of(&level),
-            cached: Level::of(&cached),
-        }
-    }
-
-    /// The trend after an import, which counts as a warm-up.
-    fn after_import(&self, trend: Trend) -> Trend {
-        let before = self.series.points()[..self.import].first();
-        let rise = before.map(|first| self.points[0].sizes.footprint() - first.sizes.footprint());
-        trend.after(self.import, rise.unwrap_or(0.0))
-    }
-
-    fn judged(&self, sizes: &Sizes) -> f64 {
-        match self.quantity {
-            Quantity::WithoutCached => sizes.footprint() - sizes.cached(),
-            Quantity::Footprint | Quantity::Live | Quantity::Swap | Quantity::AfterCollections => {
-                sizes.footprint()
-            }
-        }
-    }
-
-    /// Swap or live memory if it grows while the footprint does not, else the footprint. Live
-    /// memory can grow alone, because new blocks fill free pages of the allocator.
-    fn deciding_quantity(&self) -> (Quantity, Trend) {
-        let footprint_decides = matches!(
-            self.trend.class,
-            TrendClass::Growing | TrendClass::TooFewRounds
-        );
-        let swap: fn(&Sizes) -> f64 = |sizes| sizes[Size::Swap];
-        let live: fn(&Sizes) -> f64 = |sizes| sizes[Size::Live];
-        for (quantity, value) in [(Quantity::Swap, swap), (Quantity::Live, live)] {
-            let values: Vec<f64> = self.sizes.iter().map(value).collect();
-            if footprint_decides || values.iter().any(|v| v.is_nan()) {
-                continue;
-            }
-            let trend = Trend::of(&self.x, &values, self.median_footprint);
-            if trend.is_growing() {
-                return (quantity, trend);
-            }
-        }
-        (self.quantity, self.trend.clone())
-    }
-
-    fn named(&self, step: &Step) -> NamedStep {
-        let parts = step_parts(step, &self.sizes, |sizes| self.judged(sizes));
-        let largest = match step.height > 0.0 {
-            true => causes(&parts),
-            false => causes(&parts.negated()),
-        };
-        NamedStep {
-            at: match self.series.unit() {
-                Unit::Round => self.points[step.index].round,
-                Unit::Minute | Unit::Marker => self.x[step.index],
-            },
-            bytes: step.height,
-            kind: largest
-                .first()
-                .map_or(MemoryKind::Unknown, |cause| cause.kind),
-            samples_after: self.x.len() - step.index,
-        }
-    }
-
-    /// Seconds from the first point to each. If the clock was set back, it goes on from there.
-    fn clock(&self) -> Vec<f64> {
-        let mut seconds = 0.0;
-        let later = self.points.windows(2).map(|pair| {
-            let step = match pair[1].mono - pair[0].mono {
-                unknown if unknown.is_nan() => pair[1].t - pair[0].t,
-                known => known,
-            };
-            // NaN stays NaN.
-            seconds += if step < 0.0 { 0.0 } else { step };
-            seconds
-        });
-        std::iter::once(0.0).chain(later).collect()
-    }
-
-    /// Elapsed seconds over elapsed rounds: a median would miss the pauses between quick rounds. A single pause of more
-    /// than ten times the median round is left out, and returned.
-    fn pace(&self) -> (Slope, Option<f64>) {
-        const LONG_PAUSE: f64 = 10.0;
-        /// More frequent pauses belong to the pace.
-        const MIN_ROUNDS_PER_PAUSE: usize = 10;
-        if self.series.unit() == Unit::Minute {
-            let minute = Slope {
-                per_x: 60.0,
-                low: 60.0,
-                high: 60.0,
-            };
-            return (minute, None);
-        }
-        let (x, mut clock) = (&self.x, self.clock());
-        let steps =
-            |of: &[f64]| -> Vec<f64> { of.windows(2).map(|pair| pair[1] - pair[0]).collect() };
-        let per_x = steps(&clock)
-            .into_iter()
-            .zip(steps(x))
-            .map(|(seconds, rounds)| seconds / rounds);
-        let per_x: Vec<f64> = per_x.collect();
-        let typical = median(&per_x);
-        let is_long = |seconds: f64| typical > 0.0 && seconds > LONG_PAUSE * typical;
-        let pauses: Vec<usize> = (0..per_x.len()).filter(|i| is_long(per_x[*i])).collect();
-        let pause = match MIN_ROUNDS_PER_PAUSE * pauses.len() <= per_x.len() {
-            true => pauses
-                .iter()
-                .map(|i| clock[i + 1] - clock[*i])
-                .reduce(f64::max),
-            false => None,
-        };
-        if pause.is_some() {
-            for at in pauses {
-                let excess = (per_x[at] - typical) * (x[at + 1] - x[at]);
-                clock[at + 1..]
-                    .iter_mut()
-                    .for_each(|seconds| *seconds -= excess);
-            }
-        }
-        let ends = x.first().zip(x.last()).zip(clock.last());
-        let mean = ends.map_or(f64::NAN, |((first, last), seconds)| {
-            seconds / (last - first)
-        });
-        if x.len() < MIN_ROUNDS || !(mean > 0.0 && mean.is_finite()) {
-            let unknown = Slope {
-                per_x: f64::NAN,
-                low: f64::NAN,
-                high: f64::NAN,
-            };
-            return (unknown, None);
-        }
-        // One more long pause could have been observed, or one less.
-        let pauses = steps(&clock);
-        let longest = pauses.iter().copied().fold(0.0, f64::max);
-        let of_pause = (longest - median(&pauses)) / (x[x.len() - 1] - x[0]);
-        let Slope { low, high, .. } = Line::with_resolution(x, &clock, 0.0).slope;
-        let half_width = f64::max((high - low) / 2.0, of_pause);
-        let pace = Slope {
-            per_x: mean,
-            low: mean - half_width,
-            high: mean + half_width,
-        };
-        (pace, pause)
-    }
-}
-
-/// The periodic markers of an import: those before the last rise that matters, if the process was level for longer after it
-/// than before. 0 if it was not.
-fn import(process: &Process, points: &[Point]) -> usize {
-    let footprint = |point: &Point| point.sizes.footprint();
-    let material = material_growth(points.iter().map(footprint).fold(0.0, f64::max));
-    let (mut highest, mut last_rise) = (f64::NEG_INFINITY, 0);
-    for (place, point) in points.iter().enumerate() {
-        if footprint(point) > highest {
-            if footprint(point) > highest + material {
-                last_rise = place;
-            }
-            highest = footprint(point);
-        }
-    }
-    let begin = points[last_rise].t;
-    let is_level = process.last_time() - begin > begin - process.first_time;
-    if is_level {
-        last_rise
-    } else {
-        0
-    }
-}
-
-/// A periodic marker shows a change of the size. While there is none, the size stays: it counts again after each minute.
-fn hold(x: &mut Vec<f64>, sizes: &mut Vec<Sizes>, minutes: f64) {
-    const MAX_POINTS: f64 = 32.0;
-    let step = (minutes / MAX_POINTS)
-        .max(1.0)
-        .min(minutes / MIN_ROUNDS as f64);
-    let end = x[0] + minutes;
-    let (mut held_x, mut held) = (Vec::new(), Vec::new());
-    for (place, (at, size)) in x.iter().zip(&*sizes).enumerate() {
-        let next = x.get(place + 1).copied().unwrap_or(end + step);
-        let times = std::iter::successors(Some(*at), |before| Some(before + step));
-        let times = times.take_while(|time| *time == *at || *time < next - step / 2.0);
-        held_x.extend(times);
-        held.resize(held_x.len(), *size);
-    }
-    (*x, *sizes) = (held_x, held);
-}
-
-/// The footprint, or the footprint without cached pages where that swings less.
-fn footprint(sizes: &[Sizes]) -> (Quantity, Vec<f64>) {
-    let all: Vec<f64> = sizes.iter().map(Sizes::footprint).collect();
-    let without: Vec<f64> = sizes
-        .iter()
-        .map(|one| one.footprint() - one.cached())
-        .collect();
-    let range = |values: &[f64]| {
-        let highest = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        highest - values.iter().copied().fold(f64::INFINITY, f64::min)
+    let (quantity, trend) = match after {
+        Some(after) => (Quantity::AfterCollections, after),
+        None => (fit.quantity, fit.trend.clone()),
     };
-    match range(&without) < range(&all) {
-        true => (Quantity::WithoutCached, without),
-        false => (Quantity::Footprint, all),
+    let is_faster = |peak: &PeakGrowth| {
+        quantity == Quantity::Peak || peak.slope.low > trend.slope.high.max(0.0)
+    };
+    let peak_growth = fit.peak_growth.clone().filter(is_faster);
+    let steps = fit.trend.steps.iter();
+    let settled = settled(&x, &sizes, &fit.trend);
+    let pace = Pace::of(unit, &x, stage.points);
+    Finding {
+        verdict,
+        quantity,
+        stage: stage.name.to_owned(),
+        rounds: stage.series.rounds,
+        unit,
+        hourly: pace.as_ref().and_then(|pace| pace.per_hour(trend.slope)),
+        pace,
+        steps: steps.map(|step| named(stage, &x, &sizes, step)).collect(),
+        peak_growth,
+        swing: fit.swing,
+        trend,
+        parts,
+        causes,
+        typical: median_sizes(settled.iter()),
+        level: Level::of(settled.iter().filter_map(|sizes| stage.quantity.of(sizes))),
+        cached: Level::of(settled.iter().map(Sizes::cached)),
     }
 }
 
-/// Fills gaps of a size with its previous value. A size that more than a fifth of the markers lack
-/// becomes unknown.
-pub fn without_gaps(points: &[Point]) -> Vec<Sizes> {
-    let mut sizes: Vec<Sizes> = points.iter().map(|point| point.sizes).collect();
-    for kind in 0..Sizes::UNKNOWN.0.len() {
-        let all = sizes.iter().map(|s| s.0[kind]);
-        let mut known = all.filter(|bytes| !bytes.is_nan());
-        let missing = sizes.len() - known.clone().count();
-        let is_usable = 5 * missing <= sizes.len();
-        let mut last = known.next().unwrap_or(f64::NAN);
-        for bytes in sizes.iter_mut().map(|s| &mut s.0[kind]) {
-            last = if bytes.is_nan() { last } else { *bytes };
-            *bytes = if is_usable { last } else { f64::NAN };
-        }
+/// The verdict without the collections.
+fn by_trend(fit: &Fit, causes: &[Cause]) -> Verdict {
+    match fit.trend.class {
+        TrendClass::TooFewRounds => Verdict::NotEnoughRounds,
+        TrendClass::WarmingUp => Verdict::WarmingUp,
+        TrendClass::Unclear => Verdict::Unclear,
+        TrendClass::Level => Verdict::Flat,
+        TrendClass::Falling => Verdict::Falling,
+        TrendClass::Growing => match fit.quantity {
+            Quantity::Live | Quantity::AfterCollections => Verdict::LiveGrowth,
+            Quantity::Swap => Verdict::Swap,
+            Quantity::Peak => Verdict::Growth,
+            Quantity::Footprint | Quantity::WithoutCached => {
+                let largest = causes.first().map(|cause| cause.verdict());
+                largest.unwrap_or(Verdict::Growth)
+            }
+        },
     }
-    sizes
+}
+
+/// Collections explain the swing, or the growth or fall of the trend.
+fn is_garbage(fit: &Fit, by_trend: Verdict, lows: &Lows, swing_share: Option<f64>) -> bool {
+    use Verdict::{Falling, Flat, Growth, LiveGrowth, Unclear, WarmingUp};
+    let swings = swing_share.is_some_and(|share| share > SWING_SHARE);
+    let is_level = || fit.material_collections() > 0 && lows.are_level(&fit.trend);
+    swings && matches!(by_trend, Flat | Unclear)
+        || by_trend == Falling && is_level()
+        || matches!(by_trend, Unclear | LiveGrowth | Growth | WarmingUp)
+            && is_level()
+            && lows.are_recent()
+}
+
+/// A step with its place and the kind of memory that changed most.
+fn named(stage: &StageFit, x: &[f64], sizes: &[Sizes], step: &Step) -> NamedStep {
+    let parts = step_parts(step, sizes, &|sizes| stage.quantity.of(sizes));
+    let largest = causes(&parts).first().map(|cause| cause.kind);
+    // An import is followed by more samples than points.
+    let round = stage.points.get(step.index).and_then(|point| point.round);
+    let round = round.filter(|_| stage.series.unit() == Unit::Round);
+    NamedStep {
+        at: round.map_or(x[step.index], |round| round as f64),
+        bytes: step.height,
+        samples: sizes.len() - step.index,
+        kind: largest.unwrap_or(MemoryKind::Unknown),
+    }
 }
 
 #[cfg(test)]
 pub mod tests {
     use super::*;
-    use crate::report::analyse::fixtures::analyse;
-    use crate::report::analyse::fixtures::{judge, process_and_finding, processes, sample, sizes};
-    use crate::report::analyse::stats::random::Random;
-    use crate::report::model::Sample;
+    use crate::report::analyse::fixtures::{
+        analyse, judge, process_and_finding, processes, sample, sizes, Random,
+    };
+    use crate::report::analyse::StageReport;
+    use crate::report::model::Size;
     use crate::report::units::MB;
+    use flarena_shared::marker::Marker;
 
-    fn judge_rounds(sizes: impl IntoIterator<Item = Sizes>) -> (Finding, Vec<Trend>) {
+    fn judge_rounds(sizes: impl IntoIterator<Item = Sizes>) -> (Finding, Vec<StageReport>) {
         let rounds = sizes.into_iter().enumerate();
         let samples = rounds.map(|(round, sizes)| sample(round, sizes));
         judge(&processes(samples)[0]).unwrap()
+    }
+
+    /// The time of many rounds is a sum of random numbers, which is no line with noise.
+    #[test]
+    fn the_rate_per_hour_is_true_for_rounds_of_random_length() {
+        let is_true = |seed: &u64| {
+            let mut random = Random::new(*seed);
+            let mut t = 0.0;
+            let marker = |round: usize| {
+                t += random.between(10.0, 50.0);
+                let rss = 300.0 + 8.0 * round as f64;
+                Marker {
+                    t: Some(t),
+                    ..sample(round, sizes(&[(Size::Rss, rss)]))
+                }
+            };
+            let rate = process_and_finding((0..60).map(marker)).1.hourly.unwrap();
+            let truth = 8.0 * MB * 3600.0 / 30.0;
+            rate.low <= truth && truth <= rate.high
+        };
+        let right = (0..200).filter(is_true).count();
+        assert!(right >= 184, "{right}");
     }
 
     pub fn verdict_of(sizes: impl IntoIterator<Item = Sizes>) -> Verdict {
@@ -462,6 +165,18 @@ pub mod tests {
     fn rss(n: u32, mut of: impl FnMut(f64) -> f64) -> Vec<Sizes> {
         let one = |round| sizes(&[(Size::Rss, of(f64::from(round)))]);
         (0..n).map(one).collect()
+    }
+
+    /// The falls of noise at the end of a warm-up explain its curve as teeth that become steeper would.
+    #[test]
+    fn a_warm_up_that_levels_off_has_no_teeth() {
+        let warm_up = [
+            451.6, 467.2, 482.6, 490.3, 499.9, 505.7, 512.6, 516.7, 520.9, 522.4, 525.5, 528.8,
+            529.8, 531.3, 532.2, 530.6, 532.2, 533.2, 535.3, 534.7, 534.2, 534.3, 536.6, 536.7,
+            535.2, 535.7, 534.9, 535.7, 534.2, 536.4,
+        ];
+        let found = verdict_of(rss(30, |i| warm_up[i as usize]));
+        assert_eq!(found, Verdict::Flat);
     }
 
     #[test]
@@ -482,6 +197,19 @@ pub mod tests {
     fn growth_that_slows_down_is_warming_up() {
         let found = verdict_of(rss(40, |i| 900.0 - 800.0 * (-i / 15.0).exp()));
         assert_eq!(found, Verdict::WarmingUp);
+    }
+
+    #[test]
+    fn a_rise_that_saturates_is_no_growth() {
+        let mut random = Random::new(23);
+        let mut is_growth = |rounds: u32| {
+            let noise = 300.0 * [0.0005, 0.002, 0.01][rounds as usize % 3];
+            let (height, length) = (random.between(0.2, 0.6), 0.13 * f64::from(rounds));
+            let rise = |i: f64| 300.0 * (1.0 + height * (1.0 - (-i / length).exp()));
+            verdict_of(rss(rounds, |i| rise(i) + noise * random.normal())).is_growth()
+        };
+        let count = (40..200).filter(|rounds| is_growth(*rounds)).count();
+        assert!(count <= 1, "{count}");
     }
 
     #[test]
@@ -537,7 +265,7 @@ pub mod tests {
     fn markers_of_one_round_are_not_growth_per_round() {
         let marker = |seq: usize| {
             let is_round = seq < 6;
-            Sample {
+            Marker {
                 round: is_round.then_some(seq as i64),
                 stage: if is_round { "train" } else { "grow" }.into(),
                 ..sample(seq, sizes(&[(Size::Rss, 100.0 + 10.0 * seq as f64)]))
@@ -574,12 +302,12 @@ pub mod tests {
             let slope = finding.trend.slope;
             let inside = slope.low < slope.per_x && slope.per_x < slope.high;
             assert!(inside, "{slope:?}");
-            assert_eq!(stages[0].slope, slope);
+            assert_eq!(stages[0].growth, Some(slope));
         }
     }
 
     #[test]
-    fn periodic_markers_between_regular_stages_do_not_decide() {
+    fn periodic_markers_between_regular_stages_show_only_the_peak_of_the_round() {
         let marker = |seq: usize| {
             let is_stage = seq.is_multiple_of(2);
             let rss = if is_stage {
@@ -587,7 +315,7 @@ pub mod tests {
             } else {
                 600.0 + 20.0 * seq as f64
             };
-            Sample {
+            Marker {
                 round: is_stage.then_some(seq as i64 / 2),
                 stage: if is_stage { "send" } else { "periodic" }.into(),
                 t: Some(60.0 * seq as f64),
@@ -595,8 +323,8 @@ pub mod tests {
             }
         };
         let (finding, _) = judge(&processes((0..48).map(marker))[0]).unwrap();
-        let found = (finding.verdict, &*finding.stage);
-        assert_eq!(found, (Verdict::Flat, "send"));
+        let found = (finding.quantity, &*finding.stage);
+        assert_eq!(found, (Quantity::Peak, "send"));
     }
 
     #[test]
@@ -609,7 +337,7 @@ pub mod tests {
             } else {
                 500.0 + 23.0 * round as f64
             };
-            Sample {
+            Marker {
                 round: Some(round as i64),
                 stage: stage.into(),
                 ..sample(seq, sizes(&[(Size::Rss, rss)]))
@@ -620,7 +348,7 @@ pub mod tests {
         assert_eq!(found, (Verdict::Growth, "receive"));
         assert!(stages
             .iter()
-            .any(|trend| trend.slope == finding.trend.slope));
+            .any(|stage| stage.growth == Some(finding.trend.slope)));
     }
 
     #[test]
@@ -724,12 +452,12 @@ pub mod tests {
     /// Five rounds in five minutes of each hour, 0.4 MB per round: 2 MB per hour.
     #[test]
     fn rates_per_hour_count_the_pauses_between_quick_rounds() {
-        let marker = |round: usize| Sample {
+        let marker = |round: usize| Marker {
             t: Some(3600.0 * (round / 5) as f64 + 60.0 * (round % 5) as f64),
             ..sample(round, sizes(&[(Size::Rss, 300.0 + 0.4 * round as f64)]))
         };
         let (_, finding) = process_and_finding((0..60).map(marker));
-        let hourly = finding.per_hour(finding.trend.slope).unwrap();
+        let hourly = finding.hourly.unwrap();
         let [low, middle, high] = [hourly.low, hourly.per_x, hourly.high].map(|b| b / MB);
         assert!(low < 2.0 && 2.0 < high, "{low} {high}");
         assert!(
@@ -743,7 +471,7 @@ pub mod tests {
     fn a_stage_without_rounds_is_judged_by_the_rounds_of_the_process() {
         let marker = |seq: usize| {
             let (round, stage) = (seq / 3, ["train", "trim", "trim"][seq % 3]);
-            Sample {
+            Marker {
                 round: (stage == "train").then_some(round as i64),
                 stage: stage.into(),
                 ..sample(seq, sizes(&[(Size::Rss, 300.0 + 9.0 * round as f64)]))
@@ -755,9 +483,9 @@ pub mod tests {
             (series.unit(), series.rounds, series.len()),
             (Unit::Round, 20, 40)
         );
-        let (_, trends) = judge(process).unwrap();
-        for trend in trends {
-            let per_round = trend.slope.per_x / MB;
+        let (_, stages) = judge(process).unwrap();
+        for stage in stages {
+            let per_round = stage.growth.unwrap().per_x / MB;
             assert!((per_round - 9.0).abs() < 0.5, "{per_round}");
         }
     }
@@ -789,7 +517,7 @@ pub mod tests {
     /// of 20 seconds it is large.
     #[test]
     fn the_growth_per_minute_of_periodic_markers_is_not_shown_beside_rounds() {
-        let marker = |seq: usize, t: f64, stage: &'static str, rss: f64| Sample {
+        let marker = |seq: usize, t: f64, stage: &'static str, rss: f64| Marker {
             seq: Some(seq as u64),
             round: (stage == "send").then(|| seq as i64 - 20),
             stage: stage.into(),
@@ -799,12 +527,11 @@ pub mod tests {
         let import = (0..20).map(|i| marker(i, i as f64, "periodic", 5.0 + 10.0 * i as f64));
         let rounds = (20..40).map(|i| marker(i, 60.0 * i as f64, "send", 200.0));
         let process = processes(import.chain(rounds)).remove(0);
-        let (finding, trends) = judge(&process).unwrap();
+        let (finding, _) = judge(&process).unwrap();
         assert_eq!(
             (finding.verdict, finding.unit),
             (Verdict::Flat, Unit::Round)
         );
-        assert!(trends[0].slope.per_x > 500.0 * MB);
         let report = analyse(vec![process]).remove(0);
         let growth: Vec<_> = report.stages.iter().map(|s| s.growth.is_some()).collect();
         assert_eq!(growth, [false, true]);
@@ -813,7 +540,7 @@ pub mod tests {
     #[test]
     fn the_start_of_a_process_with_few_rounds_is_not_judged() {
         let finding = |rounds: usize, waits: usize, growth: f64| {
-            let marker = |seq: usize, stage: &'static str, rss: f64| Sample {
+            let marker = |seq: usize, stage: &'static str, rss: f64| Marker {
                 seq: Some(seq as u64),
                 round: (stage == "send").then(|| seq as i64 - 8),
                 stage: stage.into(),
@@ -839,13 +566,30 @@ pub mod tests {
         assert_eq!(finding(1, 12, 100.0).verdict, Verdict::Growth);
     }
 
+    #[test]
+    fn a_fall_long_after_an_import_is_named_at_its_minute() {
+        let marker = |(seq, (t, rss)): (usize, (f64, f64))| Marker {
+            round: None,
+            stage: "periodic".into(),
+            t: Some(t),
+            ..sample(seq, sizes(&[(Size::Rss, rss)]))
+        };
+        let import = (0..10).map(|i| (3.0 * i as f64, 120.0 + 20.0 * i as f64));
+        let later = [(1200.0, 100.0), (2400.0, 101.0)];
+        let markers = import.chain(later).enumerate().map(marker);
+        let (_, finding) = process_and_finding(markers);
+        let steps = finding.steps.iter().map(|step| (step.at, step.bytes / MB));
+        assert_eq!(steps.collect::<Vec<_>>(), [(20.0, -200.0)]);
+        assert_eq!((finding.verdict, finding.trend.warm_up), (Verdict::Flat, 9));
+    }
+
     /// A program without stages writes a marker per minute, and none while its memory is unchanged.
     #[test]
     fn periodic_markers_are_judged_per_minute() {
         let mut minute = 0.0;
         let marker = |seq: usize| {
             minute += if seq % 4 == 3 { 8.0 } else { 1.0 };
-            Sample {
+            Marker {
                 round: None,
                 stage: "periodic".into(),
                 t: Some(60.0 * minute),
@@ -860,6 +604,6 @@ pub mod tests {
         assert_eq!((finding.rounds, finding.rounds_unit()), (20, Unit::Marker));
         let slope = finding.trend.slope.per_x / MB;
         assert!((slope - 2.0).abs() < 0.01, "{slope}");
-        assert!((finding.pace.per_x - 60.0).abs() < 1e-6);
+        assert_eq!(finding.pace.unwrap().seconds.per_x, 60.0);
     }
 }

@@ -5,30 +5,42 @@
 
 use std::collections::HashMap;
 
-use super::ProcessReport;
+use serde::Serialize;
+
 use crate::report::model::{KillCount, Point, Process};
 use flarena_shared::stages::Stage;
 
 /// The evidence that the kernel killed a process.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Kill {
     /// The kernel counted a kill in the control group after the last marker. Otherwise the last marker is near the limit.
+    #[serde(rename = "counted_by_kernel")]
     pub is_counted: bool,
     /// The last stage of the program, if it has one.
     pub stage: Option<String>,
     pub round: Option<i64>,
     /// RSS and limit at the last marker.
+    #[serde(rename = "rss_bytes")]
     pub rss: f64,
+    #[serde(skip)]
     pub limit: f64,
-    /// The number of processes that the same evidence names; 1 if it names only this one.
-    pub candidate_count: usize,
-    /// The largest of these.
-    pub candidates: Vec<String>,
+    /// `None` if the evidence names this process alone.
+    #[serde(flatten)]
+    pub candidates: Option<Candidates>,
+}
+
+/// The processes that the same evidence names.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Candidates {
+    #[serde(rename = "candidate_count")]
+    pub count: usize,
+    #[serde(rename = "candidates")]
+    pub largest: Vec<String>,
 }
 
 impl Kill {
     pub fn is_certain(&self) -> bool {
-        self.candidate_count == 1
+        self.candidates.is_none()
     }
 }
 
@@ -41,28 +53,70 @@ const SAME_MOMENT_SECONDS: f64 = 1.0;
 /// A process of constant size writes periodic markers more and more rarely.
 const MIN_SILENCE_SECONDS: f64 = 60.0;
 
+/// A process of a control group.
+#[derive(Clone, Copy)]
+struct Member<'a> {
+    /// In the list of all.
+    place: usize,
+    process: &'a Process,
+    limit: f64,
+    /// The time of the last marker.
+    end: f64,
+    longest_silence: f64,
+    /// Without the marker `exit`.
+    has_ended: bool,
+}
+
+impl Member<'_> {
+    /// A process that was silent for longer may have ended.
+    fn silence(&self) -> f64 {
+        self.longest_silence.max(MIN_SILENCE_SECONDS)
+    }
+
+    /// RSS at the last marker.
+    fn rss(&self) -> f64 {
+        let last = self.process.last_visit();
+        last.map_or(0.0, |(_, point)| point.peak)
+    }
+}
+
 /// The kill of each process, if there is evidence. `may_run` is true for a process that runs, or may run elsewhere.
-pub fn find(all: &[ProcessReport], may_run: impl Fn(&Process) -> bool) -> Vec<Option<Kill>> {
-    let mut groups: HashMap<(Option<&str>, u64), Vec<usize>> = HashMap::new();
-    for (place, report) in all.iter().enumerate() {
-        let process = &report.process;
-        if process.pid.is_some() && !process.cgroup_limit.is_nan() {
-            let group = (process.host.as_deref(), process.cgroup_limit.to_bits());
-            groups.entry(group).or_default().push(place);
+pub fn find(all: &[Process], may_run: impl Fn(&Process) -> bool) -> Vec<Option<Kill>> {
+    let mut groups: HashMap<_, Vec<Member>> = HashMap::new();
+    for (place, process) in all.iter().enumerate() {
+        if let (Some(_), Some(limit)) = (process.pid, process.cgroup_limit) {
+            // A container has a control group and namespaces, which `boot` identifies, of its own.
+            let machine = (process.host.as_deref(), process.boot);
+            let group = (machine, process.cgroup, limit.to_bits());
+            groups.entry(group).or_default().push(Member {
+                place,
+                process,
+                limit,
+                end: process.last_time().unwrap_or(f64::INFINITY),
+                longest_silence: process.longest_silence(),
+                has_ended: !process.has_exited && process.became.is_none() && !may_run(process),
+            });
         }
     }
     let mut kills = vec![None; all.len()];
-    for members in groups.into_values() {
-        let has_ended = |place: &usize| {
-            let process = &all[*place].process;
-            !process.has_exited && process.became.is_none() && !may_run(process)
-        };
-        let ended: Vec<usize> = members.iter().copied().filter(has_ended).collect();
-        if !ended.is_empty() {
-            let members: Vec<&Process> = members.iter().map(|place| &all[*place].process).collect();
-            for (suspects, counted) in Group::of(&members).suspects(all, ended) {
-                name(all, suspects, counted, &mut kills);
-            }
+    for (mut suspects, counted) in groups.values().flat_map(|members| suspects(members)) {
+        suspects.sort_by(|a, b| b.rss().total_cmp(&a.rss()));
+        let largest = suspects.iter().take(MAX_NAMED);
+        let candidates = (suspects.len() > counted.unwrap_or(1)).then(|| Candidates {
+            count: suspects.len(),
+            largest: largest.map(|member| member.process.full_name()).collect(),
+        });
+        for suspect in suspects {
+            let process = suspect.process;
+            let stage = process.last_own_visit();
+            kills[suspect.place] = Some(Kill {
+                is_counted: counted.is_some(),
+                stage: stage.map(|(name, _)| name.to_owned()),
+                round: stage.and_then(|(_, point)| point.round),
+                rss: suspect.rss(),
+                limit: suspect.limit,
+                candidates: candidates.clone(),
+            });
         }
     }
     kills
@@ -70,180 +124,114 @@ pub fn find(all: &[ProcessReport], may_run: impl Fn(&Process) -> bool) -> Vec<Op
 
 /// Processes that the same evidence names, and the kernel's number of kills; `None` if only the last markers, which are
 /// near the limit, name the processes.
-type Suspects = (Vec<usize>, Option<usize>);
+type Suspects<'a> = (Vec<Member<'a>>, Option<usize>);
 
-fn name(
-    all: &[ProcessReport],
-    mut suspects: Vec<usize>,
-    counted: Option<usize>,
-    kills: &mut [Option<Kill>],
-) {
-    let rss = |place: &usize| {
-        let last = all[*place].process.last_visit();
-        last.map_or(f64::NAN, |(_, point)| point.peak)
-    };
-    suspects.sort_by(|a, b| rss(b).total_cmp(&rss(a)));
-    let is_one_of_several = suspects.len() > counted.unwrap_or(1);
-    let names: Vec<String> = match is_one_of_several {
-        true => {
-            let largest = suspects.iter().take(MAX_NAMED);
-            largest.map(|place| all[*place].full_name()).collect()
+/// The processes that each kill in a control group may have ended.
+fn suspects<'a>(members: &[Member<'a>]) -> Vec<Suspects<'a>> {
+    let counts = counts(members);
+    let (mut by_rise, mut near) = (vec![Vec::new(); counts.len()], Vec::new());
+    for member in members.iter().filter(|member| member.has_ended) {
+        let own = member.process.kill_counts.iter();
+        let count = own.map(|seen| seen.count).max();
+        let seen = counts.iter().position(|seen| Some(seen.count) == count);
+        // Another process saw the same count so late that this one had ended before.
+        let is_outlived = |seen: usize| counts[seen].last > member.end + member.silence();
+        match seen.filter(|seen| seen + 1 < counts.len()) {
+            _ if seen.is_some_and(is_outlived) => {}
+            Some(seen) => by_rise[seen].push(*member),
+            None if is_near_limit(member) => near.push(*member),
+            None => {}
         }
+    }
+    let end = members.iter().map(|member| member.end);
+    let end = end.fold(f64::NEG_INFINITY, f64::max);
+    let counted = counts.windows(2).zip(by_rise).map(|(pair, suspects)| {
+        // Those that were silent for longer than ever before when the last marker of the group was written. The others
+        // may have gone on. If all may, all are suspects.
+        let is_silent = |member: &Member| end - member.end > member.longest_silence;
+        let (silent, others): (Vec<Member>, _) = suspects.into_iter().partition(is_silent);
+        let suspects = if silent.is_empty() { others } else { silent };
+        (suspects, Some((pair[1].count - pair[0].count) as usize))
+    });
+    // One kill may have ended any of those whose last markers are so near to each other.
+    near.sort_by(|a, b| a.end.total_cmp(&b.end));
+    let near = near.chunk_by(|a, b| b.end - a.end <= a.silence());
+    let near = near.map(|suspects| (suspects.to_vec(), None));
+    counted.chain(near).collect()
+}
+
+/// The kernel's counts of kills as the processes of one control group saw them, each with the first and the last time.
+fn counts(members: &[Member]) -> Vec<KillCount> {
+    let seen = members.iter().map(|member| &member.process.kill_counts);
+    let mut counts: Vec<KillCount> = seen.flatten().copied().collect();
+    counts.sort_by_key(|seen| seen.count);
+    counts.dedup_by(|other, kept| {
+        let is_same = other.count == kept.count;
+        if is_same {
+            kept.first = kept.first.min(other.first);
+            kept.last = kept.last.max(other.last);
+        }
+        is_same
+    });
+    // A count never falls. If it does, the processes belong to several groups with the same limit.
+    let rises = |pair: &[KillCount]| pair[0].last <= pair[1].first + SAME_MOMENT_SECONDS;
+    match counts.windows(2).all(rises) {
+        true => counts,
         false => Vec::new(),
-    };
-    for place in &suspects {
-        let process = &all[*place].process;
-        let stage = process.last_own_visit();
-        kills[*place] = Some(Kill {
-            is_counted: counted.is_some(),
-            stage: stage.map(|(name, _)| name.to_owned()),
-            round: stage.and_then(|(_, point)| point.known_round()),
-            rss: rss(place),
-            limit: process.cgroup_limit,
-            candidate_count: if is_one_of_several { suspects.len() } else { 1 },
-            candidates: names.clone(),
-        });
-    }
-}
-
-/// The kernel's count of kills, as the processes of one control group saw it.
-struct Group {
-    /// Each count, with the first and the last time at which a process saw it.
-    counts: Vec<KillCount>,
-    /// The last marker of all.
-    end: f64,
-}
-
-impl Group {
-    fn of(members: &[&Process]) -> Group {
-        let seen = members.iter().flat_map(|process| &process.kill_counts);
-        let mut counts: Vec<KillCount> = seen.copied().collect();
-        counts.sort_by(|a, b| a.count.total_cmp(&b.count));
-        counts.dedup_by(|other, kept| {
-            let is_same = other.count == kept.count;
-            if is_same {
-                kept.first = kept.first.min(other.first);
-                kept.last = kept.last.max(other.last);
-            }
-            is_same
-        });
-        let ends = members.iter().map(|process| process.last_time());
-        // A count never falls. If it does, the processes belong to several groups with the same limit.
-        let is_one = counts
-            .windows(2)
-            .all(|pair| pair[0].last <= pair[1].first + SAME_MOMENT_SECONDS);
-        Group {
-            counts: if is_one { counts } else { Vec::new() },
-            end: ends.fold(f64::NEG_INFINITY, f64::max),
-        }
-    }
-
-    /// The processes that each kill may have ended, of those that have ended.
-    fn suspects(&self, all: &[ProcessReport], ended: Vec<usize>) -> Vec<Suspects> {
-        let mut by_rise: Vec<Vec<usize>> = vec![Vec::new(); self.counts.len()];
-        let mut near: Vec<usize> = Vec::new();
-        for place in ended {
-            let process = &all[place].process;
-            let (end, count) = (process.last_time(), process.kill_count());
-            // Another process saw the same count so late that this one had ended before.
-            let silence = process.longest_silence().max(MIN_SILENCE_SECONDS);
-            let mut counts = self.counts.iter();
-            let at_end = counts.position(|seen| Some(seen.count) == count);
-            let is_outlived = at_end.is_some_and(|at| self.counts[at].last > end + silence);
-            let rise = at_end.map(|at| at + 1);
-            match rise.filter(|rise| *rise < self.counts.len()) {
-                _ if is_outlived => {}
-                Some(rise) => by_rise[rise].push(place),
-                None if is_near_limit(process) => near.push(place),
-                None => {}
-            }
-        }
-        let by_rise = by_rise.into_iter().enumerate().skip(1);
-        let counted = by_rise.map(|(rise, places)| {
-            let kills = self.counts[rise].count - self.counts[rise - 1].count;
-            (self.silent(all, places), Some(kills as usize))
-        });
-        let near = ended_together(all, near).into_iter();
-        counted.chain(near.map(|places| (places, None))).collect()
-    }
-
-    /// Those that were silent for longer than ever before when the last marker of the group was written. The others may
-    /// have gone on. If all may, all are suspects.
-    fn silent(&self, all: &[ProcessReport], places: Vec<usize>) -> Vec<usize> {
-        let is_silent = |place: &usize| {
-            let process = &all[*place].process;
-            self.end - process.last_time() > process.longest_silence()
-        };
-        match places.iter().copied().filter(is_silent).collect::<Vec<_>>() {
-            silent if silent.is_empty() => places,
-            silent => silent,
-        }
     }
 }
 
 /// A forked worker near the limit is no suspect: Python ends it by `_exit`, without the marker `exit`.
-fn is_near_limit(process: &Process) -> bool {
+fn is_near_limit(Member { process, limit, .. }: &Member) -> bool {
     let is_near = |(stage, point): (&str, &Point)| {
-        let used = point.sizes.unreclaimable();
-        stage == Stage::AtLimit.name() || used >= NEAR_LIMIT * process.cgroup_limit
+        stage == Stage::AtLimit.name() || point.sizes.unreclaimable() >= NEAR_LIMIT * limit
     };
     process.loaded.is_some() && process.last_visit().is_some_and(is_near)
-}
-
-/// Divides processes into those whose last markers are so near to each other that one kill may have ended any of them.
-fn ended_together(all: &[ProcessReport], mut places: Vec<usize>) -> Vec<Vec<usize>> {
-    let end = |place: &usize| all[*place].process.last_time();
-    places.sort_by(|a, b| end(a).total_cmp(&end(b)));
-    let is_near = |a: &usize, b: &usize| {
-        let silence = all[*a].process.longest_silence().max(MIN_SILENCE_SECONDS);
-        end(b) - end(a) <= silence
-    };
-    places.chunk_by(is_near).map(<[usize]>::to_vec).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::analyse::fixtures::analyse;
-    use crate::report::analyse::fixtures::{processes, sample, sizes};
-    use crate::report::model::{Sample, Size};
+    use crate::report::analyse::fixtures::{bytes, processes, sample, sizes};
+    use crate::report::model::Size;
     use crate::report::units::MB;
+    use flarena_shared::marker::{Marker, ShortHash};
 
     /// `(pid, seconds, stage, count of kills, RSS in MB)`
-    type Marker = (u32, f64, &'static str, f64, f64);
+    type Row = (u32, f64, &'static str, f64, f64);
 
     /// The kills of processes with these markers, in a control group of 1000 MB. The stage `train` has round 12.
-    fn kills(markers: &[Marker]) -> Vec<(u32, Kill)> {
+    fn kills(markers: &[Row]) -> Vec<(u32, Kill)> {
         kills_of(markers, |_| false)
     }
 
-    fn kills_of(markers: &[Marker], may_run: impl Fn(&Process) -> bool) -> Vec<(u32, Kill)> {
-        let marker = |(place, &(pid, t, stage, oom_kills, rss)): (usize, &Marker)| Sample {
+    fn kills_of(markers: &[Row], may_run: impl Fn(&Process) -> bool) -> Vec<(u32, Kill)> {
+        let marker = |(place, &(pid, t, stage, oom_kills, rss)): (usize, &Row)| Marker {
             pid: Some(pid),
             t: Some(t),
             stage: stage.into(),
             round: (stage == "train").then_some(12),
-            cgroup_limit: Some(1000.0 * MB),
-            oom_kills: Some(oom_kills),
+            cgroup_limit_bytes: bytes(1000.0),
+            cgroup_oom_kills: Some(oom_kills as u64),
             seq: Some(markers[..place].iter().filter(|one| one.0 == pid).count() as u64),
             ..sample(place, sizes(&[(Size::Rss, rss)]))
         };
-        let all = analyse(processes(markers.iter().enumerate().map(marker)));
+        let all = processes(markers.iter().enumerate().map(marker));
         let kills = find(&all, may_run).into_iter().zip(&all);
         let mut named: Vec<(u32, Kill)> = kills
-            .filter_map(|(kill, report)| Some((report.process.pid?, kill?)))
+            .filter_map(|(kill, process)| Some((process.pid?, kill?)))
             .collect();
         named.sort_by_key(|(pid, _)| *pid);
         named
     }
 
     /// Pids, and whether the evidence names this process alone.
-    fn named(markers: &[Marker]) -> Vec<(u32, bool)> {
+    fn named(markers: &[Row]) -> Vec<(u32, bool)> {
         let kills = kills(markers).into_iter();
         kills.map(|(pid, kill)| (pid, kill.is_certain())).collect()
     }
 
-    fn one(rss: f64) -> [Marker; 3] {
+    fn one(rss: f64) -> [Row; 3] {
         [
             (7, 0.0, "load", 0.0, 5.0),
             (7, 10.0, "train", 0.0, rss),
@@ -315,7 +303,8 @@ mod tests {
             [2, 3]
         );
         for (_, kill) in found {
-            assert_eq!(kill.candidates, ["site-1 TR, pid 3", "site-1 TR, pid 2"]);
+            let candidates = kill.candidates.unwrap().largest;
+            assert_eq!(candidates, ["site-1 TR, pid 3", "site-1 TR, pid 2"]);
         }
         let twice = workers.map(|(pid, t, stage, count, rss)| (pid, t, stage, 2.0 * count, rss));
         assert_eq!(named(&twice), [(2, true), (3, true)]);
@@ -350,7 +339,35 @@ mod tests {
     }
 
     #[test]
-    fn a_count_that_falls_belongs_to_several_groups_and_names_nobody() {
+    fn a_container_or_job_beside_it_has_a_control_group_and_a_count_of_its_own() {
+        let of = |pid, boot: &str, group: &str, markers: &[(f64, f64)]| -> Vec<Marker> {
+            let marker = |(place, &(t, rss)): (usize, &(f64, f64))| Marker {
+                pid: Some(pid),
+                boot: ShortHash::try_from(boot.to_owned()).ok(),
+                cgroup: ShortHash::try_from(group.to_owned()).ok(),
+                host: Some("pod-1".to_owned()),
+                t: Some(t),
+                stage: if place == 0 { "load" } else { "train" }.into(),
+                cgroup_limit_bytes: bytes(1000.0),
+                cgroup_oom_kills: Some(if pid == 9 { 1 } else { 0 }),
+                ..sample(place, sizes(&[(Size::Rss, rss)]))
+            };
+            markers.iter().enumerate().map(marker).collect()
+        };
+        for (boot, group) in [("b", "1"), ("a", "2")] {
+            let killed = |first: &[(f64, f64)], pid| {
+                let next = of(pid, boot, group, &[(70.0, 50.0), (300.0, 60.0)]);
+                let all = processes(of(7, "a", "1", first).into_iter().chain(next));
+                let kills = find(&all, |_| false);
+                kills.iter().filter(|kill| kill.is_some()).count()
+            };
+            assert_eq!(killed(&[(0.0, 5.0), (50.0, 960.0)], 8), 1);
+            assert_eq!(killed(&[(0.0, 5.0), (50.0, 100.0)], 9), 0);
+        }
+    }
+
+    #[test]
+    fn a_count_that_falls_belongs_to_several_groups_and_names_no_process() {
         let others = [(8, 99.0, "send", 1.0, 50.0), (9, 110.0, "send", 0.0, 50.0)];
         assert_eq!(kills(&[one(100.0).as_slice(), &others].concat()), []);
     }

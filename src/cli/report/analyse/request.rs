@@ -4,11 +4,13 @@
 //! Between two markers a process counts with its highest memory since the first of them. Pages of mapped files do not
 //! count, because the kernel drops them at a limit.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::sweep::{sweep, visits, Span, Visit};
+use serde::Serialize;
+
+use super::sweep::{changes, Change, Timeline, Visit};
 use super::{ProcessReport, Verdict};
-use crate::report::model::{or_zero, Size, Unit};
+use crate::report::model::{Size, Unit};
 use crate::report::units::MB;
 
 /// Measured by scripts/bench/request.py: pages of files in use, memory of the kernel, and the difference between runs.
@@ -16,11 +18,18 @@ const MARGIN: f64 = 1.05;
 const MARGIN_PER_PROCESS: f64 = 16.0 * MB;
 const STEP: f64 = 10.0 * MB;
 
-/// What one site needs on one machine.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    Server,
+    Client,
+}
+
+/// The bytes that one site needs on one machine.
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Request {
+    pub role: Role,
     pub site: String,
-    pub is_server: bool,
     /// All its processes on the machine.
     pub bytes: f64,
     /// Those of one job, without the parents `SP` and `CP`. NVFlare's launchers start them in a container of their own.
@@ -32,135 +41,115 @@ pub struct Request {
 /// One request per site, the servers first. `rounds` are those of the whole job.
 pub fn requests(reports: &[ProcessReport], rounds: Option<u64>) -> Vec<Request> {
     type Machines<'a> = BTreeMap<Option<&'a str>, Vec<Use<'a>>>;
-    let mut sites: BTreeMap<(bool, String), Machines> = BTreeMap::new();
+    let mut sites: BTreeMap<(Role, String), Machines> = BTreeMap::new();
     for report in reports {
-        let site = (!is_server(report), report.site_or_name());
+        let site = (role(report), report.process.site_or_name());
         let machines = sites.entry(site).or_default();
         let uses = machines.entry(report.process.host.as_deref()).or_default();
         uses.push(Use::of(report, rounds));
     }
-    let requests = sites
-        .into_iter()
-        .filter_map(|((is_client, site), machines)| {
-            let uses: Vec<Vec<Use>> = machines.into_values().collect();
-            // A site of several machines needs as much on each as on the one that needs most.
-            let all = uses
-                .iter()
-                .filter_map(|uses| needed(&uses.iter().collect::<Vec<_>>()));
-            let of_a_job = uses.iter().filter_map(|uses| needed_by_a_job(uses));
-            Some(Request {
-                site,
-                is_server: !is_client,
-                bytes: all.reduce(f64::max)?,
-                job_bytes: of_a_job.reduce(f64::max),
-                grows_beyond: uses.iter().flatten().any(|one| one.growth.is_none()),
-            })
-        });
-    requests.collect()
+    let request = |((role, site), machines): ((Role, String), Machines)| {
+        // A site of several machines needs as much on each as on the one that needs most.
+        let most = |needed: fn(&[Use]) -> Option<f64>| {
+            let machines = machines.values().filter_map(|uses| needed(uses));
+            machines.reduce(f64::max)
+        };
+        Some(Request {
+            role,
+            site,
+            bytes: most(|uses| needed(uses.iter()))?,
+            job_bytes: most(needed_by_a_job),
+            grows_beyond: machines.values().flatten().any(|one| one.grows_beyond),
+        })
+    };
+    sites.into_iter().filter_map(request).collect()
 }
 
-fn is_server(report: &ProcessReport) -> bool {
+fn role(report: &ProcessReport) -> Role {
     let process = &report.process;
-    process.role.as_deref() == Some("server") || ["SP", "SJ"].contains(&&*process.proc)
+    match process.role.as_deref() == Some("server") || ["SP", "SJ"].contains(&&*process.proc) {
+        true => Role::Server,
+        false => Role::Client,
+    }
 }
 
-/// The memory of one process over time.
+/// The memory of one process over time, with its margin and the growth until the end of the job.
 struct Use<'a> {
     job: Option<&'a str>,
     is_parent: bool,
-    /// Begin, end and bytes.
-    spans: Vec<(f64, f64, f64)>,
-    /// The growth until the end of the job; `None` if its rounds are not known.
-    growth: Option<f64>,
+    changes: Vec<Change>,
+    /// The growth is not known.
+    grows_beyond: bool,
 }
 
 impl Use<'_> {
     fn of(report: &ProcessReport, rounds: Option<u64>) -> Use<'_> {
-        let (visits, tail) = visits(report);
-        let needed = |visit: &Visit, bytes: f64| {
-            let dropped = visit.shared + or_zero(visit.point.sizes[Size::File]);
-            (bytes - dropped).max(0.0)
+        let growth = growth_to_come(report, rounds);
+        let needed = |marker: &Visit, bytes: f64| {
+            // Most pages of files are shared, too, and must not be subtracted twice.
+            let files = marker.point.sizes.get(Size::File).unwrap_or(0.0);
+            let dropped = marker.shared.max(files);
+            ((bytes - dropped).max(0.0) + growth.unwrap_or(0.0)) * MARGIN + MARGIN_PER_PROCESS
         };
-        let until = |visit: &Visit| {
-            let point = visit.point;
-            let highest = point.peak.max(point.recent_peak);
-            let begin = visit.before.unwrap_or(point.t);
-            (begin, point.t, needed(visit, highest))
+        let highest = |marker: &Visit| needed(marker, marker.point.recent_peak);
+        // From each marker until the next one. Where two meet, the larger counts.
+        let bytes = |markers: &[Visit], place: usize| {
+            let marker = &markers[place];
+            let after = match markers.get(place + 1) {
+                Some(next) => highest(next),
+                None => needed(marker, marker.point.sizes.rss()),
+            };
+            [highest(marker).max(after), after]
         };
-        let mut spans: Vec<(f64, f64, f64)> = visits.iter().map(until).collect();
-        if let Some(last) = visits.last().filter(|_| tail > 0.0) {
-            let (t, bytes) = (last.point.t, needed(last, last.point.sizes[Size::Rss]));
-            spans.push((t, t + tail, bytes));
-        }
         Use {
             job: report.process.job.as_deref(),
             is_parent: ["SP", "CP"].contains(&&*report.process.proc),
-            spans,
-            growth: growth_to_come(report, rounds),
+            changes: changes(report, bytes),
+            grows_beyond: growth.is_none(),
         }
     }
 }
 
 /// The upper bound of the growth from the last round to the end of the job; `None` if it is unknown.
 fn growth_to_come(report: &ProcessReport, rounds: Option<u64>) -> Option<f64> {
-    let Some(slope) = report.growth() else {
-        return Some(0.0);
-    };
-    let parts = &report.finding.parts;
-    let of_files = or_zero(parts.file);
-    if report.finding.verdict == Verdict::FileBacked && of_files > or_zero(parts.shmem) {
+    let (finding, parts) = (&report.finding, &report.finding.parts);
+    let is_dropped = finding.verdict == Verdict::FileBacked && !parts.is_mostly_shared();
+    if !finding.verdict.is_growth() || is_dropped && finding.peak_growth.is_none() {
         return Some(0.0);
     }
-    let in_rounds = report.finding.unit == Unit::Round;
-    let last = report
-        .series()?
-        .points()
-        .last()?
-        .known_round()
-        .filter(|_| in_rounds)?;
+    let in_rounds = finding.unit == Unit::Round;
+    let last = report.series()?.points().last()?;
+    let last = last.round.filter(|_| in_rounds)?;
     let left = rounds?.saturating_sub(1).saturating_sub(last.max(0) as u64);
-    Some(left as f64 * (slope.high - of_files).max(0.0))
+    let growth = finding.fastest_growth().high - parts.file.unwrap_or(0.0);
+    Some(left as f64 * growth.max(0.0))
 }
 
 /// The processes of one job; of several jobs those of the largest. A process without a job belongs to each.
 fn needed_by_a_job(uses: &[Use]) -> Option<f64> {
-    let workers = || uses.iter().filter(|one| !one.is_parent);
-    let mut jobs: Vec<Option<&str>> = workers().map(|one| one.job).collect();
-    jobs.sort_unstable();
-    jobs.dedup();
+    let workers = uses.iter().filter(|one| !one.is_parent);
+    let jobs: BTreeSet<Option<&str>> = workers.clone().map(|one| one.job).collect();
     let of_job = |job: Option<&str>| {
-        let members = workers().filter(|one| one.job.is_none() || one.job == job);
-        needed(&members.collect::<Vec<_>>())
+        let all = workers.clone();
+        needed(all.filter(|one| one.job.is_none() || one.job == job))
     };
     jobs.into_iter().filter_map(of_job).reduce(f64::max)
 }
 
-/// The highest sum of processes that ran at once, their growth, and the margin, rounded up. `None` without times.
-fn needed(uses: &[&Use]) -> Option<f64> {
-    let spans = uses.iter().enumerate().flat_map(|(member, one)| {
-        let growth = one.growth.unwrap_or(0.0);
-        one.spans.iter().map(move |(begin, end, bytes)| Span {
-            member,
-            begin: *begin,
-            end: *end,
-            bytes: (bytes + growth) * MARGIN + MARGIN_PER_PROCESS,
-        })
-    });
-    let spans: Vec<Span> = spans.collect();
-    let largest = |open: &[f64]| open.iter().copied().reduce(f64::max);
-    let (sum, _) = sweep(&spans, &vec![0; uses.len()], largest)?;
-    Some((sum.peak()?.bytes / STEP).ceil() * STEP)
+/// The highest sum of processes that ran at once, rounded up. `None` without times.
+fn needed<'a>(uses: impl Iterator<Item = &'a Use<'a>>) -> Option<f64> {
+    let sum = Timeline::of(uses.map(|one| &one.changes), f64::NAN)?.sum();
+    Some((sum.peak / STEP).ceil() * STEP)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixtures::{analyse, processes, sample, sizes};
+    use super::super::fixtures::{analyse, analyse_ended, bytes, processes, sample, sizes};
     use super::*;
-    use crate::report::analyse::find_kills;
-    use crate::report::model::Sample;
+    use flarena_shared::marker::Marker;
 
-    fn marker(pid: u32, proc: &str, round: usize, rss: f64) -> Sample {
-        Sample {
+    fn marker(pid: u32, proc: &str, round: usize, rss: f64) -> Marker {
+        Marker {
             pid: Some(pid),
             proc: proc.to_owned(),
             host: Some("node".into()),
@@ -168,7 +157,7 @@ mod tests {
         }
     }
 
-    fn requests_of(samples: Vec<Sample>, rounds: Option<u64>) -> Vec<Request> {
+    fn requests_of(samples: Vec<Marker>, rounds: Option<u64>) -> Vec<Request> {
         requests(&analyse(processes(samples)), rounds)
     }
 
@@ -198,11 +187,11 @@ mod tests {
     #[test]
     fn processes_that_followed_each_other_are_not_summed() {
         let first = (0..4).map(|round| marker(1, "TR", round, 320.0));
-        let end = |pid: u32, round: usize| Sample {
+        let end = |pid: u32, round: usize| Marker {
             stage: "exit".into(),
             ..marker(pid, "TR", round, 120.0)
         };
-        let second = (10..14).map(|round| Sample {
+        let second = (10..14).map(|round| Marker {
             seq: Some(round as u64 - 10),
             ..marker(2, "TR", round, 420.0)
         });
@@ -213,27 +202,52 @@ mod tests {
 
     #[test]
     fn a_killed_process_does_not_count_beside_the_one_that_follows() {
-        let killed = (0..4).map(|round| Sample {
+        let killed = (0..4).map(|round| Marker {
             stage: if round == 0 { "load" } else { "send" }.into(),
-            cgroup_limit: Some(330.0 * MB),
+            cgroup_limit_bytes: bytes(330.0),
             ..marker(1, "TR", round, 320.0)
         });
-        let next = (5..9).map(|round| Sample {
+        let next = (5..9).map(|round| Marker {
             seq: Some(round as u64 - 5),
             stage: if round == 8 { "exit" } else { "send" }.into(),
             ..marker(2, "TR", round, 220.0)
         });
-        let mut reports = analyse(processes(killed.chain(next)));
-        find_kills(&mut reports, |_| false);
+        let reports = analyse_ended(processes(killed.chain(next)));
         assert!(reports[0].is_killed());
         let found = requests(&reports, None);
         assert!(is_near(found[0].bytes, 300.0, 1.0), "{found:?}");
     }
 
     #[test]
+    fn a_named_process_and_those_that_it_starts_share_a_request() {
+        let of = |pid, name: &str, round| Marker {
+            site: None,
+            name: Some(name.to_owned()),
+            ..marker(pid, "-", round, 320.0)
+        };
+        let both = |round| [of(1, "job", round), of(2, "job/worker", round)];
+        let found = requests_of((0..6).flat_map(both).collect(), None);
+        assert_eq!((found.len(), &*found[0].site), (1, "job"));
+        assert!(is_near(found[0].bytes, 600.0, 2.0), "{found:?}");
+    }
+
+    #[test]
+    fn pages_of_files_that_workers_share_are_not_subtracted_twice() {
+        // 300 MB of libraries and 250 MB of the parent are shared by ten processes, and each has 50 MB more.
+        let worker = |pid, round| Marker {
+            pss_bytes: bytes(105.0),
+            file_bytes: bytes(300.0),
+            ..marker(pid, "TR", round, 600.0)
+        };
+        let all = (0..6).flat_map(|round| (1..11).map(move |pid| worker(pid, round)));
+        let found = requests_of(all.collect(), None);
+        assert!(found[0].bytes >= (250.0 + 10.0 * 50.0) * MB, "{found:?}");
+    }
+
+    #[test]
     fn the_peak_between_two_markers_counts() {
-        let peak = |round| Sample {
-            recent_peak_rss: Some(900.0 * MB),
+        let peak = |round| Marker {
+            peak_bytes: bytes(900.0),
             ..marker(1, "TR", round, 320.0)
         };
         let found = requests_of((0..6).map(peak).collect(), None);

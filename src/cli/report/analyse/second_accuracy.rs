@@ -2,9 +2,8 @@
 //! these is seen. Each class runs without a leak and with one. Prints its table like `accuracy`.
 
 use super::accuracy::{contains, seeds, Row};
-use super::fixtures::{process_and_finding, sample, sizes};
+use super::fixtures::{process_and_finding, sample, sizes, Random};
 use super::stats::quantile;
-use super::stats::random::Random;
 use super::{Finding, Verdict};
 use crate::report::model::Size;
 use crate::report::units::MB;

@@ -9,163 +9,151 @@ const MIN_TAIL_SECONDS: f64 = 60.0;
 /// A marker with a time.
 pub struct Visit<'a> {
     pub point: &'a Point,
+    pub t: f64,
     /// Memory that the process shares with others since a fork, as far as the markers know the PSS.
     pub shared: f64,
-    /// Times of the neighbouring markers; those of another process of a chain do not count.
-    pub before: Option<f64>,
-    pub after: Option<f64>,
 }
 
-/// The markers of a process in the order of time, and the seconds for which it counts after the last one.
-pub fn visits(report: &ProcessReport) -> (Vec<Visit<'_>>, f64) {
-    let process = &report.process;
-    let stages = process.stages.iter();
+impl Visit<'_> {
+    /// RSS without shared memory.
+    pub fn held(&self) -> f64 {
+        (self.point.sizes.rss() - self.shared).max(0.0)
+    }
+}
+
+/// A change of the memory of a process.
+#[derive(Clone, Copy)]
+pub struct Change {
+    t: f64,
+    /// After the moment. Processes that end at a moment count beside those that begin.
+    is_after: bool,
+    bytes: f64,
+}
+
+/// The changes of a process. `bytes` are those at the marker of a place, and those from then until the next marker.
+/// Of markers with one time, the highest counts at the moment.
+pub fn changes(report: &ProcessReport, bytes: impl Fn(&[Visit], usize) -> [f64; 2]) -> Vec<Change> {
+    let visits = visits(report);
+    let is_chain = report.process.processes > 1;
+    let are_of_one = |a: &Visit, b: &Visit| !is_chain || a.point.order.epoch == b.point.order.epoch;
+    let has_ended = is_chain || report.process.has_exited || report.is_killed();
+    let mut changes = Vec::new();
+    for visits in visits.chunk_by(are_of_one) {
+        let (mut place, mut held, mut last, mut pause) = (0, 0.0, f64::NAN, MIN_TAIL_SECONDS);
+        let mut change = |t, is_after, new| {
+            let bytes = new - std::mem::replace(&mut held, new);
+            changes.push(Change { t, is_after, bytes });
+        };
+        for at_once in visits.chunk_by(|a, b| a.t == b.t) {
+            let sizes = (place..place + at_once.len()).map(|place| bytes(visits, place));
+            let highest = sizes.reduce(|[a, _], [b, after]| [a.max(b), after]);
+            let (t, [at, after]) = (at_once[0].t, highest.unwrap_or_default());
+            change(t, false, at);
+            change(t, true, after);
+            pause = pause.max(t - last);
+            (place, last) = (place + at_once.len(), t);
+        }
+        change(if has_ended { last } else { last + pause }, true, 0.0);
+    }
+    changes
+}
+
+/// The markers in the order of time, those of each process of a chain together.
+fn visits(report: &ProcessReport) -> Vec<Visit<'_>> {
+    let stages = report.process.stages.iter();
     let own = stages.filter(|(name, _)| **name != *PEAK_STAGE);
     let points = own.flat_map(|(_, series)| series.points());
-    let mut points: Vec<&Point> = points.filter(|point| point.t.is_finite()).collect();
-    points.sort_by(|a, b| a.order.epoch.cmp(&b.order.epoch).then(a.t.total_cmp(&b.t)));
-    let is_chain = process.processes > 1;
-    let are_of_one = |a: &&Point, b: &&Point| !is_chain || a.order.epoch == b.order.epoch;
-    let (mut visits, mut shared, mut pause) = (Vec::new(), 0.0, MIN_TAIL_SECONDS);
-    for points in points.chunk_by(are_of_one) {
-        for (place, point) in points.iter().enumerate() {
-            let (rss, pss) = (point.sizes[Size::Rss], point.sizes[Size::Pss]);
-            if !pss.is_nan() {
-                shared = (rss - pss).max(0.0);
-            }
-            let before = place.checked_sub(1).map(|before| points[before].t);
-            pause = before.map_or(pause, |before| pause.max(point.t - before));
-            visits.push(Visit {
-                point,
-                shared,
-                before,
-                after: points.get(place + 1).map(|after| after.t),
-            });
+    let mut points: Vec<(f64, &Point)> =
+        points.filter_map(|point| Some((point.t?, point))).collect();
+    let epoch = |(_, point): &(f64, &Point)| point.order.epoch;
+    points.sort_by(|a, b| epoch(a).cmp(&epoch(b)).then(a.0.total_cmp(&b.0)));
+    let mut shared = 0.0;
+    let visits = points.into_iter().map(|(t, point)| {
+        if let Some(pss) = point.sizes.get(Size::Pss) {
+            shared = (point.sizes.rss() - pss).max(0.0);
         }
-    }
-    let has_ended = is_chain || process.has_exited || report.is_killed();
-    (visits, if has_ended { 0.0 } else { pause })
+        Visit { point, t, shared }
+    });
+    visits.collect()
 }
 
-/// A process holds these bytes from `begin` to `end`, both included.
-pub struct Span {
-    /// The place of the process.
-    pub member: usize,
-    pub begin: f64,
+/// The changes of groups of processes, in the order of time.
+pub struct Timeline {
+    /// Each with the place of its group.
+    changes: Vec<(usize, Change)>,
+    groups: usize,
+    pub start: f64,
+    /// The last marker. A process without a marker `exit` counts until then.
     pub end: f64,
-    pub bytes: f64,
 }
 
-/// The sum of all processes, and those of their groups: one sweep over the spans. `None` without a span. `size` chooses of
-/// the spans of a process that meet at a marker, in the order of their begins.
-pub fn sweep(
-    spans: &[Span],
-    group_of: &[usize],
-    size: fn(&[f64]) -> Option<f64>,
-) -> Option<(Curve, Vec<Curve>)> {
-    // At one moment the spans that begin come before those that end, so that a last size counts.
-    let ends = |span| [(span, false), (span, true)];
-    let mut events: Vec<(&Span, bool)> = spans.iter().flat_map(ends).collect();
-    let time = |(span, is_end): &(&Span, bool)| if *is_end { span.end } else { span.begin };
-    events.sort_by(|a, b| time(a).total_cmp(&time(b)).then(a.1.cmp(&b.1)));
-    let mut open: Vec<Vec<f64>> = vec![Vec::new(); group_of.len()];
-    // The last curve is that of all.
-    let groups = group_of.iter().max()? + 1;
-    let mut curves = vec![Curve::default(); groups + 1];
-    let mut changed = Vec::new();
-    for (step, event) in events.iter().enumerate() {
-        let (span, is_end) = *event;
-        let open = &mut open[span.member];
-        let old = size(open).unwrap_or(0.0);
-        if !is_end {
-            open.push(span.bytes);
-        } else if let Some(place) = open.iter().position(|bytes| *bytes == span.bytes) {
-            open.remove(place);
+/// The highest sum, its first time, and the mean while a process runs.
+#[derive(Clone, Copy)]
+pub struct Sum {
+    pub peak: f64,
+    pub peak_time: f64,
+    pub mean: f64,
+}
+
+impl Timeline {
+    /// `None` without a marker that has a time. No process counts after `last`, unless a marker follows.
+    pub fn of<'a>(
+        groups: impl IntoIterator<Item = &'a Vec<Change>>,
+        last: f64,
+    ) -> Option<Timeline> {
+        let (mut changes, mut count) = (Vec::new(), 0);
+        for group in groups {
+            changes.extend(group.iter().map(|change| (count, *change)));
+            count += 1;
         }
-        let new = size(open).unwrap_or(0.0);
-        for place in [group_of[span.member], groups] {
-            curves[place].now += new - old;
-            changed.push(place);
+        let markers = changes.iter().filter(|(_, change)| !change.is_after);
+        let end = markers.fold(last, |end, (_, marker)| end.max(marker.t));
+        for (_, change) in &mut changes {
+            change.t = change.t.min(end);
         }
-        let next = events.get(step + 1);
-        if next.is_none_or(|next| next.1 || time(next) > time(event)) {
-            for place in changed.drain(..) {
-                let bytes = curves[place].now.max(0.0);
-                curves[place].levels.push(Level {
-                    step,
-                    t: time(event),
-                    bytes,
-                });
+        changes.sort_by(|(_, a), (_, b)| a.t.total_cmp(&b.t).then(a.is_after.cmp(&b.is_after)));
+        Some(Timeline {
+            groups: count,
+            start: changes.first()?.1.t,
+            end,
+            changes,
+        })
+    }
+
+    /// Calls `see` for each moment: with its time and that of the next one, the sum of all, and that of each group.
+    pub fn replay(&self, mut see: impl FnMut(f64, f64, f64, &[f64])) {
+        let (mut all, mut sums) = (0.0, vec![0.0; self.groups]);
+        let is_one = |(_, a): &(usize, Change), (_, b): &(usize, Change)| {
+            (a.t, a.is_after) == (b.t, b.is_after)
+        };
+        let mut moments = self.changes.chunk_by(is_one).peekable();
+        while let Some(moment) = moments.next() {
+            for (group, change) in moment {
+                all += change.bytes;
+                sums[*group] += change.bytes;
             }
+            let next = moments.peek().map_or(self.end, |next| next[0].1.t);
+            see(moment[0].1.t, next, f64::max(all, 0.0), &sums);
         }
     }
-    let all = curves.pop().filter(|all| !all.levels.is_empty())?;
-    Some((all, curves))
-}
 
-/// A sum over time.
-#[derive(Clone, Default)]
-pub struct Curve {
-    now: f64,
-    pub levels: Vec<Level>,
-}
-
-/// The sum from one step of the sweep on.
-#[derive(Clone)]
-pub struct Level {
-    pub step: usize,
-    pub t: f64,
-    pub bytes: f64,
-}
-
-impl Curve {
-    /// The first of the highest levels.
-    pub fn peak(&self) -> Option<&Level> {
-        let levels = self.levels.iter();
-        levels.reduce(|a, b| if b.bytes > a.bytes { b } else { a })
-    }
-
-    /// The levels with the time until each holds.
-    fn spans(&self, end: f64) -> impl Iterator<Item = (&Level, f64)> {
-        let until = self.levels.iter().skip(1).map(|next| next.t).chain([end]);
-        self.levels.iter().zip(until)
-    }
-
-    /// The mean while a process runs.
-    pub fn mean(&self, end: f64) -> f64 {
-        // Without a process a difference of rounding is left.
-        let running = self.spans(end).filter(|(level, _)| level.bytes >= 1.0);
-        let (area, seconds) = running.fold((0.0, 0.0), |(area, seconds), (level, until)| {
-            let length = until - level.t;
-            (area + level.bytes * length, seconds + length)
+    pub fn sum(&self) -> Sum {
+        let (mut peak, mut peak_time) = (f64::NEG_INFINITY, f64::NAN);
+        let (mut area, mut seconds) = (0.0, 0.0);
+        self.replay(|t, next, bytes, _| {
+            if bytes > peak {
+                (peak, peak_time) = (bytes, t);
+            }
+            // Without a process a difference of rounding is left.
+            if bytes >= 1.0 {
+                area += bytes * (next - t);
+                seconds += next - t;
+            }
         });
-        if seconds > 0.0 {
-            area / seconds
-        } else {
-            self.peak().map_or(0.0, |level| level.bytes)
+        Sum {
+            peak,
+            peak_time,
+            mean: if seconds > 0.0 { area / seconds } else { peak },
         }
-    }
-
-    /// The sum after a step.
-    pub fn at(&self, step: usize) -> f64 {
-        let count = self.levels.partition_point(|level| level.step <= step);
-        self.levels[..count].last().map_or(0.0, |level| level.bytes)
-    }
-
-    /// The start of each part of the time, with the highest level in it. None if the time has no length.
-    pub fn highest_of_parts(&self, parts: usize, end: f64) -> impl Iterator<Item = (f64, &Level)> {
-        let start = self.levels[0].t;
-        let width = (end - start) / parts as f64;
-        let place = |t: f64| (((t - start) / width) as usize).min(parts - 1);
-        let mut highest: Vec<Option<&Level>> = vec![None; parts];
-        for (level, until) in self.spans(end).filter(|_| width > 0.0) {
-            for part in &mut highest[place(level.t)..=place(until)] {
-                *part = part
-                    .filter(|before| before.bytes >= level.bytes)
-                    .or(Some(level));
-            }
-        }
-        let parts = highest.into_iter().enumerate();
-        parts.filter_map(move |(part, level)| Some((start + part as f64 * width, level?)))
     }
 }

@@ -2,9 +2,10 @@
 
 use serde::Serialize;
 
+use super::between_stages::highest;
 use super::finding::Finding;
-use super::stats::median;
-use crate::report::model::{Point, Process, Series, Size};
+use super::stats::{median, Slope};
+use crate::report::model::{Point, Process, Series};
 
 /// So many of the latest rounds show the peak of a round. Single ones are noisy.
 const RECENT_ROUNDS: usize = 5;
@@ -39,34 +40,26 @@ pub struct TimeToLimit {
 }
 
 impl TimeToLimit {
-    /// `None` without growth, a limit or marker times. `given` is the limit of `--limit`.
+    /// `None` without growth that counts, a limit or marker times. `given` is the limit of `--limit`.
     pub fn estimate(
         process: &Process,
         finding: &Finding,
         given: Option<f64>,
     ) -> Option<TimeToLimit> {
-        let (growth, pace) = (finding.trend.slope, finding.pace);
-        if !finding.verdict.is_growth() || growth.per_x.is_nan() || pace.per_x.is_nan() {
-            return None;
-        }
+        let growth = finding.growth_to_limit()?;
+        let pace = finding.pace.as_ref()?.seconds;
         let (limit, limit_of) = limit_of(process, given)?;
-        let peaks = recent_peaks(process, finding, limit_of);
-        let now = process
-            .last_visit()
-            .map(|(_, point)| used(point, limit_of))?;
+        let peaks = recent_peaks(process, finding, growth, limit_of)?;
+        let now = used(process.last_visit()?.1, limit_of);
         let left = |peak: f64| (limit - peak.max(now)).max(0.0);
         let highest = peaks.iter().copied().fold(now, f64::max);
         let lowest = peaks.iter().copied().fold(f64::INFINITY, f64::min);
-        let typical = if peaks.is_empty() {
-            now
-        } else {
-            median(&peaks)
-        };
+        let typical = left(median(&peaks));
         Some(TimeToLimit {
             limit,
             limit_of,
-            left: left(typical),
-            seconds: left(typical) / growth.per_x * pace.per_x,
+            left: typical,
+            seconds: typical / growth.per_x * pace.per_x,
             earliest: left(highest) / growth.high * pace.low.max(0.0),
             latest: match growth.low > 0.0 {
                 true => left(lowest) / growth.low * pace.high,
@@ -77,12 +70,14 @@ impl TimeToLimit {
 }
 
 fn limit_of(process: &Process, given: Option<f64>) -> Option<(f64, LimitOf)> {
-    let group = Some(process.cgroup_limit).filter(|limit| !limit.is_nan());
-    let group = group.map(|limit| (limit, LimitOf::Group));
-    let setting = || Some((process.memory_limit?, LimitOf::Setting));
-    let option = || Some((given?, LimitOf::Option));
-    let machine = || Some((process.host_memory?, LimitOf::Machine));
-    group.or_else(setting).or_else(option).or_else(machine)
+    let mut limits = [
+        (process.cgroup_limit, LimitOf::Group),
+        (process.memory_limit, LimitOf::Setting),
+        (given, LimitOf::Option),
+        (process.host_memory, LimitOf::Machine),
+    ]
+    .into_iter();
+    limits.find_map(|(limit, of)| Some((limit?, of)))
 }
 
 /// The part of the limit that is in use: of a control group by all its processes, else by the process.
@@ -95,37 +90,28 @@ fn used(point: &Point, limit_of: LimitOf) -> f64 {
 
 /// The use at the peaks of the latest rounds. Each is raised by the growth until now. The kernel counts the highest RSS of
 /// the process; where it rose within a round, the excess over each marker of the round counts beside the use there.
-fn recent_peaks(process: &Process, finding: &Finding, limit_of: LimitOf) -> Vec<f64> {
-    let Some(series) = end_of_round(process, finding) else {
-        return Vec::new();
+fn recent_peaks(
+    process: &Process,
+    finding: &Finding,
+    growth: Slope,
+    limit_of: LimitOf,
+) -> Option<Vec<f64>> {
+    let series = end_of_round(process, finding)?;
+    let points = series.points();
+    let rises = |place: usize| {
+        let before = points[place.checked_sub(1)?].highest()?;
+        points[place].highest().filter(|highest| *highest > before)
     };
-    let mut markers: Vec<&Point> = process.points().collect();
-    markers.sort_by_key(|point| point.order);
-    let now = series.positions().last().copied().unwrap_or(f64::NAN);
-    let (mut peaks, mut begin, mut highest_before) = (Vec::new(), 0, f64::NAN);
-    for (x, visit) in series.positioned() {
-        let length = markers[begin..].partition_point(|point| point.order <= visit.order);
-        // NaN is no rise.
-        let highest = if visit.highest > highest_before {
-            visit.highest
-        } else {
-            f64::NAN
-        };
-        let round = &markers[begin..begin + length];
-        let at_peak = round.iter().map(|point| {
-            let peak = point.peak.max(point.recent_peak).max(highest);
-            let excess = peak - point.sizes[Size::Rss];
-            used(point, limit_of) + excess.max(0.0)
-        });
-        peaks.extend(
-            at_peak
-                .reduce(f64::max)
-                .map(|peak| peak + finding.trend.slope.per_x * (now - x)),
-        );
-        begin += length;
-        highest_before = visit.highest;
-    }
-    peaks.split_off(peaks.len().saturating_sub(RECENT_ROUNDS))
+    let at_marker = |place: usize, marker: &Point| {
+        let peak = rises(place).map_or(marker.recent_peak, |rise| rise.max(marker.recent_peak));
+        used(marker, limit_of) + (peak - marker.sizes.rss()).max(0.0)
+    };
+    let positions = series.positions();
+    let now = positions.last()?;
+    let highest = highest(process, series, at_marker);
+    let raised = |((peak, _), x): (&(f64, &str), &f64)| peak + growth.per_x * (now - x);
+    let mut peaks: Vec<f64> = highest.iter().zip(&positions).map(raised).collect();
+    Some(peaks.split_off(peaks.len().saturating_sub(RECENT_ROUNDS)))
 }
 
 /// The last stage of a round, of those that occur as often as the one that decides.
@@ -139,11 +125,12 @@ fn end_of_round<'a>(process: &'a Process, finding: &Finding) -> Option<&'a Serie
 #[cfg(test)]
 pub mod tests {
     use super::*;
-    use crate::report::analyse::fixtures::{if_known, process_and_finding, sample, sizes};
-    use crate::report::model::Sample;
+    use crate::report::analyse::fixtures::{bytes, process_and_finding, sample, sizes};
+    use crate::report::model::Size;
     use crate::report::units::MB;
+    use flarena_shared::marker::Marker;
 
-    fn marker(round: usize, limit: f64, per_round: f64) -> Sample {
+    fn marker(round: usize, limit: f64, per_round: f64) -> Marker {
         let rss = 1024.0 + per_round * round as f64;
         // Other processes of the cgroup use 1 GB, and 2 GB are page cache.
         let (group, cache) = (rss + 3072.0, 2048.0);
@@ -152,15 +139,15 @@ pub mod tests {
             (Size::Cgroup, group),
             (Size::CgroupReclaimable, cache),
         ];
-        Sample {
+        Marker {
             t: Some(600.0 * round as f64),
-            cgroup_limit: if_known(limit * MB),
+            cgroup_limit_bytes: bytes(limit),
             ..sample(round, sizes(&known))
         }
     }
 
     /// The estimate after 24 rounds of 10 minutes.
-    fn estimate_of(marker: impl Fn(usize) -> Sample, given: Option<f64>) -> Option<TimeToLimit> {
+    fn estimate_of(marker: impl Fn(usize) -> Marker, given: Option<f64>) -> Option<TimeToLimit> {
         let (process, finding) = process_and_finding((0..24).map(marker));
         TimeToLimit::estimate(&process, &finding, given)
     }
@@ -179,9 +166,49 @@ pub mod tests {
     }
 
     #[test]
+    fn growth_in_swap_or_of_pages_of_files_names_no_time_and_swap_takes_none_of_the_limit() {
+        let grown = |size: Size, resident: f64| {
+            move |round: usize| {
+                let x = round as f64;
+                let mut sizes = sizes(&[
+                    (Size::Rss, 300.0 + resident * x),
+                    (Size::Anon, 300.0 + resident.min(0.0) * x),
+                    (Size::Live, 200.0),
+                    (Size::Cgroup, 500.0 + resident * x),
+                    (Size::Swap, 0.0),
+                    (Size::File, 0.0),
+                    (Size::Shmem, 0.0),
+                ]);
+                sizes.set(size, Some(10.0 * x * MB));
+                Marker {
+                    t: Some(600.0 * x),
+                    cgroup_limit_bytes: bytes(1000.0),
+                    ..sample(round, sizes)
+                }
+            }
+        };
+        assert!(estimate_of(grown(Size::Swap, -10.0), None).is_none());
+        assert!(estimate_of(grown(Size::File, 10.0), None).is_none());
+        assert!(estimate_of(grown(Size::Shmem, 10.0), None).is_some());
+        let peaks = |round: usize| Marker {
+            peak_bytes: bytes(320.0 + 20.0 * round as f64),
+            ..grown(Size::File, 10.0)(round)
+        };
+        let of_peaks = estimate_of(peaks, None).unwrap();
+        assert!((of_peaks.seconds / of_peaks.left * 10.0 * MB / 600.0 - 1.0).abs() < 0.05);
+        let swapped = |round: usize| Marker {
+            swap_bytes: bytes(6000.0),
+            ..marker(round, 8192.0, 100.0)
+        };
+        let left = |found: Option<TimeToLimit>| found.unwrap().left;
+        let [with, without] = [estimate_of(swapped, None), estimate(8192.0, 100.0)].map(left);
+        assert!((with - without).abs() < MB, "{with} {without}");
+    }
+
+    #[test]
     fn the_peak_inside_a_round_counts() {
-        let with_peaks = |round: usize| Sample {
-            peak_rss: Some((1024.0 + 100.0 * round as f64 + 700.0) * MB),
+        let with_peaks = |round: usize| Marker {
+            hwm_bytes: bytes(1024.0 + 100.0 * round as f64 + 700.0),
             ..marker(round, 8192.0, 100.0)
         };
         let [with, without] = [&with_peaks as &dyn Fn(usize) -> _, &|round| {
@@ -193,8 +220,8 @@ pub mod tests {
 
     #[test]
     fn a_high_peak_at_the_start_is_not_that_of_each_round() {
-        let import = |round: usize| Sample {
-            peak_rss: Some(6000.0 * MB),
+        let import = |round: usize| Marker {
+            hwm_bytes: bytes(6000.0),
             ..marker(round, 8192.0, 100.0)
         };
         let left = estimate_of(import, None).unwrap().left;
@@ -203,9 +230,9 @@ pub mod tests {
 
     #[test]
     fn a_peak_that_the_library_saw_since_the_marker_before_counts() {
-        let peak = |round: usize| Sample {
-            peak_rss: Some(6000.0 * MB),
-            recent_peak_rss: Some((1024.0 + 100.0 * round as f64 + 300.0) * MB),
+        let peak = |round: usize| Marker {
+            hwm_bytes: bytes(6000.0),
+            peak_bytes: bytes(1024.0 + 100.0 * round as f64 + 300.0),
             ..marker(round, 8192.0, 100.0)
         };
         let left = estimate_of(peak, None).unwrap().left;
@@ -228,11 +255,11 @@ pub mod tests {
                 };
                 let rss = 1024.0 + 50.0 * seq as f64 + noise;
                 let known = [(Size::Rss, rss), (Size::Cgroup, rss)];
-                Sample {
+                Marker {
                     stage: stage.into(),
                     round: Some(seq as i64 / 2),
-                    cgroup_limit: if_known(8192.0 * MB),
-                    recent_peak_rss: (stage == "send").then_some((rss + 500.0) * MB),
+                    cgroup_limit_bytes: bytes(8192.0),
+                    peak_bytes: bytes(rss + 500.0).filter(|_| stage == "send"),
                     ..sample(seq, sizes(&known))
                 }
             };
@@ -254,10 +281,10 @@ pub mod tests {
 
     #[test]
     fn without_a_group_limit_the_setting_the_option_and_the_machine_count() {
-        let limit = |setting: Option<f64>, given: Option<f64>| {
-            let marker = |round: usize| Sample {
-                memory_limit: setting,
-                host_memory: Some(65536.0 * MB),
+        let limit = |setting: Option<u64>, given: Option<f64>| {
+            let marker = |round: usize| Marker {
+                memory_limit_bytes: setting,
+                host_memory_bytes: bytes(65536.0),
                 ..marker(round, f64::NAN, 100.0)
             };
             let estimate = estimate_of(marker, given).unwrap();
@@ -267,7 +294,7 @@ pub mod tests {
                 (estimate.left / MB).round(),
             )
         };
-        let (setting, option) = (Some(4096.0 * MB), Some(5000.0 * MB));
+        let (setting, option) = (bytes(4096.0), Some(5000.0 * MB));
         assert_eq!(limit(setting, option), (LimitOf::Setting, 4096.0, 772.0));
         assert_eq!(limit(None, option), (LimitOf::Option, 5000.0, 1676.0));
         assert_eq!(limit(None, None), (LimitOf::Machine, 65536.0, 62212.0));
@@ -275,7 +302,7 @@ pub mod tests {
 
     #[test]
     fn one_long_pause_does_not_delay_the_limit() {
-        let paused = |round: usize| Sample {
+        let paused = |round: usize| Marker {
             t: Some(600.0 * round as f64 + if round > 11 { 36000.0 } else { 0.0 }),
             ..marker(round, 8192.0, 100.0)
         };

@@ -1,27 +1,24 @@
 //! Explains a finding: the evidence in one or two sentences, and a remedy.
 //!
-//! `sentence` has one sentence for each verdict, and `remedy` says what to do. Parts of sentences, and so the wording of each
-//! number, are in `phrases`.
+//! `sentence` has one sentence for each verdict, and `remedy` says what to do. Parts of sentences, and so the
+//! wording of each number, are in `phrases`.
 
-mod between_stages;
-mod comparison;
-mod gpu;
 mod kill;
 mod phrases;
 mod remedy;
 mod sentence;
-mod together;
 
 use flarena_shared::stages::Stage;
 
-use super::analyse::{LimitOf, ProcessReport, TimeToLimit};
+use super::analyse::{
+    Allocated, Finding, GpuGrowth, GrowthInside, LimitOf, ProcessReport, Quantity, TimeToLimit,
+};
 use super::calendar::time_of_day;
 use super::model::{Point, Process};
-use super::units::{duration, printable, size};
+use super::units::{duration, printable, size, Amount};
+use phrases::{highest_rss, place};
 
-pub use comparison::comparison;
-pub use phrases::{live_suffix, rate_per};
-pub use together::together;
+pub use phrases::{numbers, rate_per};
 
 /// A shorter time to the limit says only that it is near.
 const SOON_SECONDS: f64 = 1.0;
@@ -30,54 +27,94 @@ const SOON_SECONDS: f64 = 1.0;
 const KEEPS_MODELS: &str =
     "Its send(clear_cache=False) keeps the received and the sent model after each round.";
 
-/// A kill, the evidence for the verdict, the time to the limit of a growing process, and growth inside a stage.
+/// A kill, the allocation without room, the evidence for the verdict, the time to the limit of a growing process, and
+/// growth inside a stage.
 pub fn evidence(report: &ProcessReport) -> String {
     let (process, finding) = (&report.process, &report.finding);
     let limit = report.time_to_limit.as_ref();
+    let limit = limit.filter(|_| report.kill.is_none());
     let keeps_models = process.series(Stage::CacheKept.name()).is_some();
+    let kill = report.kill.as_ref();
     let sentences = [
-        report.kill.as_ref().map(kill::sentence),
+        kill.map(|kill| kill::sentence(kill, process)),
+        process.refused.as_ref().map(kill::refused),
         Some(sentence::sentence(process, finding)),
-        limit.filter(|_| report.kill.is_none()).map(limit_sentence),
-        report.gpu_growth.as_ref().map(gpu::sentence),
-        report.growth_inside.as_ref().map(between_stages::growth),
+        peaks(finding),
+        limit.map(|estimate| limit_sentence(process, estimate)),
+        report.gpu_growth.as_ref().map(gpu_sentence),
+        report.growth_inside.as_ref().map(growth_inside),
         keeps_models.then(|| KEEPS_MODELS.to_owned()),
     ];
-    sentences
-        .into_iter()
-        .flatten()
-        .collect::<Vec<_>>()
-        .join(" ")
+    let sentences = sentences.into_iter().flatten();
+    // The first one follows the name of a verdict and a colon, each other one a full stop.
+    let all = sentences.reduce(|text, mut next| {
+        next[..1].make_ascii_uppercase();
+        text + " " + &next
+    });
+    all.unwrap_or_default()
 }
 
 /// The settings or the code to change; `None` if nothing needs a change.
 pub fn remedy(report: &ProcessReport) -> Option<String> {
-    let kill = |_| kill::remedy(&report.process).to_owned();
+    let kill = report.kill.as_ref();
     let verdict = remedy::of_verdict(&report.process, &report.finding);
-    let verdict = verdict.or_else(|| report.kill.as_ref().map(kill));
-    let gpu = report.gpu_growth.as_ref().map(gpu::remedy);
-    let both: Vec<String> = verdict.into_iter().chain(gpu.map(str::to_owned)).collect();
-    (!both.is_empty()).then(|| both.join(". "))
+    let verdict = verdict.or_else(|| kill.map(|_| kill::remedy(&report.process)));
+    let gpu = report.gpu_growth.as_ref().map(remedy::of_gpu);
+    let both = verdict.into_iter().chain(gpu.map(str::to_owned));
+    both.reduce(|one, other| format!("{one}. {other}"))
+}
+
+/// `The highest RSS inside the rounds grows faster: by 40.0 MB/round (95 % interval: ...).`
+fn peaks(finding: &Finding) -> Option<String> {
+    let peak = finding.peak_growth.as_ref();
+    let peak = peak.filter(|_| finding.quantity != Quantity::Peak)?;
+    let rate = rate_per(&peak.slope, finding.unit.name(), Amount::Size);
+    let highest = highest_rss(finding.unit);
+    Some(format!("{highest} grows faster: by {rate}."))
+}
+
+/// `GPU memory grows by 12.0 MB/round (95 % interval: ...) at stage send: PyTorch's cache has reserved more.`
+fn gpu_sentence(growth: &GpuGrowth) -> String {
+    let rate = rate_per(&growth.reserved, growth.unit.name(), Amount::Size);
+    let part = match growth.allocated {
+        Allocated::Grows => "the program holds more in tensors",
+        Allocated::DoesNotGrow => {
+            "PyTorch's cache has reserved more, and the tensors in it do not grow as fast"
+        }
+        Allocated::Unclear => "PyTorch's cache has reserved more",
+    };
+    let stage = printable(&growth.stage);
+    format!("GPU memory grows by {rate} at stage {stage}: {part}.")
+}
+
+/// `It grew by 690.0 MB in 72 s after the marker train of round 12.`
+/// `After the marker train of round 12 it held 690.0 MB more for a time.`
+fn growth_inside(growth: &GrowthInside) -> String {
+    let (place, bytes) = (place(&growth.stage, growth.round), size(growth.bytes));
+    if growth.has_fallen {
+        return format!("After {place} it held {bytes} more for a time.");
+    }
+    let seconds = growth.seconds.filter(|seconds| *seconds >= 1.0);
+    let within = seconds.map_or(String::new(), |time| format!(" in {}", duration(time)));
+    format!("It grew by {bytes}{within} after {place}.")
 }
 
 /// `At this rate the process reaches its limit of 8.00 GB in about 9.0 h (7.5 h to 11.2 h).`
-fn limit_sentence(estimate: &TimeToLimit) -> String {
-    let reaches = reaches_limit(estimate);
-    let [earliest, latest] = [estimate.earliest, estimate.latest].map(duration);
-    match () {
-        () if estimate.left <= 0.0 => format!("The process {reaches}."),
-        () if estimate.seconds < SOON_SECONDS || earliest == latest => {
-            format!("At this rate the process {reaches}.")
-        }
-        () if estimate.latest.is_finite() => {
-            format!("At this rate the process {reaches} ({earliest} to {latest}).")
-        }
-        () => format!("At this rate the process {reaches} ({earliest} at the earliest)."),
+fn limit_sentence(process: &Process, estimate: &TimeToLimit) -> String {
+    let reaches = reaches_limit(process, estimate);
+    match estimate.left <= 0.0 {
+        true => format!("The process {reaches}."),
+        false => format!("At this rate the process {reaches}."),
     }
 }
 
-/// `reaches its limit of 8.00 GB in about 9.0 h`
-pub fn reaches_limit(estimate: &TimeToLimit) -> String {
+/// `reaches its limit of 8.00 GB in about 9.0 h (7.5 h to 11.2 h)`, or `would have reached ...` for a process that has ended
+pub fn reaches_limit(process: &Process, estimate: &TimeToLimit) -> String {
+    // Of processes that follow each other, the next one may still start.
+    let (is_at, reaches) = match process.processes == 1 && has_ended(process) {
+        true => ("was at", "would have reached"),
+        false => ("is at", "reaches"),
+    };
     let limit = match estimate.limit_of {
         LimitOf::Group => "its limit",
         LimitOf::Setting => "FLARENA_MEMORY_LIMIT",
@@ -85,36 +122,35 @@ pub fn reaches_limit(estimate: &TimeToLimit) -> String {
         LimitOf::Machine => "the memory of the machine",
     };
     let limit = format!("{limit} of {}", size(estimate.limit));
-    match estimate.seconds {
-        _ if estimate.left <= 0.0 => format!("is at {limit}"),
-        seconds if seconds < SOON_SECONDS => format!("reaches {limit} within seconds"),
-        seconds => format!("reaches {limit} in about {}", duration(seconds)),
+    let times = [estimate.seconds, estimate.earliest, estimate.latest];
+    let [time, earliest, latest] = times.map(duration);
+    match estimate.latest.is_finite() {
+        _ if estimate.left <= 0.0 => format!("{is_at} {limit}"),
+        _ if estimate.seconds < SOON_SECONDS => format!("{reaches} {limit} within seconds"),
+        _ if earliest == latest => format!("{reaches} {limit} in about {time}"),
+        true => format!("{reaches} {limit} in about {time} ({earliest} to {latest})"),
+        false => format!("{reaches} {limit} in about {time} ({earliest} at the earliest)"),
     }
 }
 
 /// The facts about a process, besides its name and verdict.
 pub fn facts(report: &ProcessReport) -> Vec<String> {
     let process = &report.process;
-    let (unfinished, pss) = (process.ended_without_exit, report.last_pss);
-    let unfinished = format!("{unfinished} ended without the marker exit");
-    let began = format!("began as {}", process.began_as.join(", then "));
+    let known = |name: &str, bytes: Option<f64>| Some(format!("{name} {}", size(bytes?)));
+    let (unfinished, began_as) = (process.ended_without_exit, &process.began_as);
     let became = process.became.as_ref();
-    let became = became.map(|next| format!("became {next} by an exec"));
-    let peak = match process.cgroup_limit {
-        limit if limit.is_nan() => format!("peak {}", size(process.peak_rss)),
-        limit => format!("peak {}, limit {}", size(process.peak_rss), size(limit)),
-    };
-    let shared = format!("PSS {} (shares memory with a forked process)", size(pss));
+    let shared = known("PSS", report.last_pss);
     let facts = [
-        Some(unfinished).filter(|_| process.ended_without_exit > 0),
+        (unfinished > 0).then(|| format!("{unfinished} ended without the marker exit")),
         process.job.as_ref().map(|job| format!("job {job}")),
         process.alloc.clone(),
         process.log.clone(),
-        Some(began).filter(|_| !process.began_as.is_empty()),
-        became,
+        (!began_as.is_empty()).then(|| format!("began as {}", began_as.join(", then "))),
+        became.map(|next| format!("became {next} by an exec")),
         observed_time(process),
-        Some(peak),
-        Some(shared).filter(|_| !pss.is_nan()),
+        Some(format!("peak {}", size(process.peak_rss))),
+        known("limit", process.cgroup_limit),
+        shared.map(|text| text + " (shares memory with a forked process)"),
         last_marker(process),
     ];
     facts.into_iter().flatten().collect()
@@ -122,40 +158,40 @@ pub fn facts(report: &ProcessReport) -> Vec<String> {
 
 /// The time from the first marker to the last, such as `3.5 h`.
 fn observed_time(process: &Process) -> Option<String> {
-    let times = process.points().map(|point| point.t);
-    let first = times.clone().fold(f64::NAN, f64::min);
-    let last = times.fold(f64::NAN, f64::max);
+    let times = process.points().filter_map(|point| point.t);
+    let first = times.clone().reduce(f64::min)?;
+    let last = times.reduce(f64::max)?;
     (last > first).then(|| duration(last - first))
 }
 
 /// `last marker 14:02:11, round 12, send`; `None` for a process that wrote the marker `exit` or became another program.
 fn last_marker(process: &Process) -> Option<String> {
-    let (stage, point) = process.last_visit()?;
-    if process.has_exited || process.became.is_some() {
-        return None;
-    }
-    let time = (!point.t.is_nan()).then(|| time_of_day(point.t));
-    let mut text = format!("last marker {}", place_of_marker(time, stage, point));
-    if let Some((own, before)) = process.last_own_visit().filter(|(own, _)| *own != stage) {
-        text += &format!(" after {}", place_of_marker(None, own, before));
-    }
-    Some(text)
+    let (stage, point) = process.last_visit().filter(|_| !has_ended(process))?;
+    let place = |stage: &str, point: &Point| match point.round {
+        Some(round) => format!("round {round}, {}", printable(stage)),
+        None => printable(stage),
+    };
+    let time = point.t.map_or(String::new(), |t| time_of_day(t) + ", ");
+    let own = process.last_own_visit().filter(|(own, _)| *own != stage);
+    let own = own.map(|(own, before)| format!(" after {}", place(own, before)));
+    let own = own.unwrap_or_default();
+    Some(format!("last marker {time}{}{own}", place(stage, point)))
 }
 
-/// `14:02:11, round 12, send`
-fn place_of_marker(time: Option<String>, stage: &str, point: &Point) -> String {
-    let round = point.known_round().map(|round| format!("round {round}"));
-    let parts = time.into_iter().chain(round).chain([printable(stage)]);
-    parts.collect::<Vec<_>>().join(", ")
+/// It wrote the marker `exit`, or became another program.
+fn has_ended(process: &Process) -> bool {
+    process.has_exited || process.became.is_some()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::report::analyse::fixtures::analyse;
-    use crate::report::analyse::fixtures::{processes, sample, sizes};
-    use crate::report::model::{Sample, Size};
+    use crate::report::analyse::fixtures::{analyse_ended, bytes, processes, sample, sizes};
+    use crate::report::analyse::stats::Slope;
+    use crate::report::model::{Size, Unit};
     use crate::report::units::MB;
+    use flarena_shared::marker::Marker;
 
     #[test]
     fn process_that_shares_memory_shows_its_pss_at_the_last_marker_that_has_it() {
@@ -175,7 +211,7 @@ mod tests {
     fn a_trainer_that_keeps_its_models_after_send_is_named() {
         let text = |stage: &'static str| {
             let marker = |round: usize| sample(round, sizes(&[(Size::Rss, 300.0)]));
-            let kept = Sample {
+            let kept = Marker {
                 stage: stage.into(),
                 ..marker(12)
             };
@@ -192,9 +228,9 @@ mod tests {
 
     #[test]
     fn the_evidence_of_growth_ends_with_the_time_to_the_limit() {
-        let marker = |round: usize| Sample {
+        let marker = |round: usize| Marker {
             t: Some(600.0 * round as f64),
-            cgroup_limit: Some(8192.0 * MB),
+            cgroup_limit_bytes: bytes(8192.0),
             ..sample(round, sizes(&[(Size::Rss, 3072.0 + 100.0 * round as f64)]))
         };
         let text = evidence(&analyse(processes((0..24).map(marker)))[0]);
@@ -203,11 +239,30 @@ mod tests {
     }
 
     #[test]
+    fn a_process_that_has_exited_does_not_reach_its_limit_unless_others_follow_it() {
+        let marker = |round: usize| Marker {
+            t: Some(600.0 * round as f64),
+            cgroup_limit_bytes: bytes(8192.0),
+            stage: if round < 24 { "send" } else { "exit" }.into(),
+            ..sample(round, sizes(&[(Size::Rss, 3072.0 + 100.0 * round as f64)]))
+        };
+        let mut report = analyse(processes((0..25).map(marker))).remove(0);
+        let text = evidence(&report);
+        let end =
+            " At this rate the process would have reached its limit of 8.00 GB in about 4.5 h";
+        assert!(text.contains(end), "{text}");
+        report.process.processes = 25;
+        let text = evidence(&report);
+        let end = " At this rate the process reaches its limit of 8.00 GB in about 4.5 h";
+        assert!(text.contains(end), "{text}");
+    }
+
+    #[test]
     fn a_process_near_its_limit_reaches_it_within_seconds_and_one_at_the_limit_is_there() {
         let text = |limit: f64| {
-            let marker = |round: usize| Sample {
+            let marker = |round: usize| Marker {
                 t: Some(round as f64),
-                cgroup_limit: Some(limit * MB),
+                cgroup_limit_bytes: bytes(limit),
                 ..sample(round, sizes(&[(Size::Rss, 1000.0 + 100.0 * round as f64)]))
             };
             evidence(&analyse(processes((0..24).map(marker)))[0])
@@ -221,6 +276,99 @@ mod tests {
         assert!(
             there.contains(" The process is at its limit of 3300.0 MB."),
             "{there}"
+        );
+    }
+
+    #[test]
+    fn an_allocation_that_did_not_fit_is_named_with_its_line_also_if_the_process_lived() {
+        let text = |stage: &str, asked_at: Option<&str>| {
+            let at_limit = Marker {
+                stage: "at_limit".into(),
+                asked_bytes: bytes(24.0),
+                asked_at: asked_at.map(str::to_owned),
+                ..sample(1, sizes(&[(Size::Rss, 300.0)]))
+            };
+            let [first, last] = [("load", 0), (stage, 2)].map(|(stage, seq)| Marker {
+                stage: stage.into(),
+                cgroup_limit_bytes: bytes(1000.0),
+                ..sample(seq, sizes(&[(Size::Rss, 990.0)]))
+            });
+            evidence(&analyse_ended(processes([first, at_limit, last]))[0])
+        };
+        let lived = text("exit", Some("train.py:12 in step"));
+        let start = "An allocation of 24.0 MB at train.py:12 in step found too little room below the memory limit. 1 round.";
+        assert!(lived.starts_with(start), "{lived}");
+        let killed = text("send", None);
+        let part = "none has the stage exit. An allocation of 24.0 MB found too little room below the memory limit. 1 round.";
+        assert!(killed.contains(part), "{killed}");
+    }
+
+    #[test]
+    fn a_verdict_behind_a_full_stop_begins_with_a_capital() {
+        let marker = |round: usize| {
+            let live = 20.0 + 10.0 * round as f64;
+            let kinds = [(Size::Rss, 300.0), (Size::Live, live)];
+            let has_failed = round == 23;
+            Marker {
+                stage: if has_failed { "at_limit" } else { "send" }.into(),
+                asked_bytes: bytes(24.0).filter(|_| has_failed),
+                ..sample(round, sizes(&kinds))
+            }
+        };
+        let text = |rounds| evidence(&analyse(processes((0..rounds).map(marker)))[0]);
+        let alone = text(23);
+        assert!(alone.starts_with("live memory grows"), "{alone}");
+        let behind = text(24);
+        assert!(
+            behind.contains(" memory limit. Live memory grows"),
+            "{behind}"
+        );
+    }
+
+    #[test]
+    fn growth_of_the_cache_has_its_rate_and_its_setting() {
+        let reserved = Slope {
+            per_x: 12.0 * MB,
+            low: 11.0 * MB,
+            high: 13.0 * MB,
+        };
+        let growth = GpuGrowth {
+            reserved,
+            allocated: Allocated::DoesNotGrow,
+            unit: Unit::Round,
+            stage: "send".into(),
+        };
+        assert_eq!(
+            gpu_sentence(&growth),
+            "GPU memory grows by 12.0 MB/round (95 % interval: 11.0 to 13.0 MB) at stage send: PyTorch's cache has \
+             reserved more, and the tensors in it do not grow as fast."
+        );
+        assert!(remedy::of_gpu(&growth).contains("cuda_empty_cache=True"));
+    }
+
+    #[test]
+    fn growth_has_its_stage_round_and_rate() {
+        let growth_of = |seconds, round, has_fallen| {
+            growth_inside(&GrowthInside {
+                stage: "train".into(),
+                round,
+                bytes: 690.0 * MB,
+                seconds,
+                has_fallen,
+            })
+        };
+        let grown = |seconds, round| growth_of(seconds, round, false);
+        assert_eq!(
+            growth_of(Some(60.0), Some(12), true),
+            "After the marker train of round 12 it held 690.0 MB more for a time."
+        );
+        assert_eq!(
+            grown(Some(60.0), Some(12)),
+            "It grew by 690.0 MB in 60 s after the marker train of round 12."
+        );
+        assert_eq!(
+            grown(None, None),
+            "It grew by 690.0 MB after the marker train."
         );
     }
 }

@@ -2,8 +2,10 @@
 
 use crate::report::analyse::stats::Slope;
 use crate::report::analyse::{Cause, Finding, MemoryKind, NamedStep, Quantity};
-use crate::report::model::{Process, Size};
-use crate::report::units::{duration, plural, printable, range, signed_size, size, Amount};
+use crate::report::model::{Process, Size, Unit};
+use crate::report::units::{
+    duration, in_one_unit, plural, printable, range, signed_size, size, Amount,
+};
 
 /// Smaller causes are not named beside the largest one.
 const MIN_NAMED_SHARE: f64 = 0.1;
@@ -14,26 +16,32 @@ pub fn quantity_name(finding: &Finding) -> &'static str {
         Quantity::Live => "live memory",
         Quantity::Swap => "swap",
         Quantity::AfterCollections => "memory after full garbage collections",
-        Quantity::Footprint if finding.typical[Size::Swap] > 0.0 => "RSS plus swap",
+        Quantity::Footprint if finding.typical.get(Size::Swap) > Some(0.0) => "RSS plus swap",
+        Quantity::Peak => highest_rss(finding.unit),
         Quantity::Footprint => "RSS",
         Quantity::WithoutCached => "RSS without cached pages",
     }
 }
 
-/// `over 18 rounds at stage send`; for the last rounds `over the last 18 rounds (after 2 of warm-up) at
-/// stage send`, or `... (the first 20 were flat) at stage send`
+pub fn highest_rss(unit: Unit) -> &'static str {
+    match unit {
+        Unit::Round => "the highest RSS inside the rounds",
+        Unit::Minute | Unit::Marker => "the highest RSS between the markers",
+    }
+}
+
+/// `over 18 rounds at stage send`, or `over the last 18 rounds (without the first 2) at stage send`
 pub fn rounds_phrase(finding: &Finding) -> String {
-    let warm_up = finding.trend.warm_up;
     let settled = counted(settled_rounds(finding), finding);
-    let was_flat = finding.trend.rise_before.abs() < finding.trend.threshold_in_total();
-    let rounds = match warm_up {
+    let rounds = match finding.trend.warm_up {
         0 => format!("over {settled}"),
-        _ if was_flat && finding.trend.is_growing() => {
-            format!("over the last {settled} (the first {warm_up} were flat)")
-        }
-        _ => format!("over the last {settled} (after {warm_up} of warm-up)"),
+        first => format!("over the last {settled} (without the first {first})"),
     };
-    format!("{rounds} at stage {}", printable(&finding.stage))
+    match finding.quantity == Quantity::Peak {
+        // The peaks are between the stages.
+        true => rounds,
+        false => format!("{rounds} at stage {}", printable(&finding.stage)),
+    }
 }
 
 /// The rounds after the warm-up.
@@ -57,29 +65,38 @@ pub fn rate(finding: &Finding, amount: Amount) -> String {
 }
 
 pub fn rate_per(slope: &Slope, unit: &str, amount: Amount) -> String {
-    let per_x = match amount {
-        Amount::Size => size(slope.per_x),
-        Amount::Change => signed_size(slope.per_x),
+    let ([per_x, low, high], size) = numbers(slope, amount);
+    format!("{per_x}{size}/{unit} (95 % interval: {low} to {high}{size})")
+}
+
+/// A slope and its bounds, and the unit behind them: ` MB`. If one unit does not suit all, each number has its own.
+pub fn numbers(slope: &Slope, amount: Amount) -> ([String; 3], String) {
+    let all = [slope.per_x, slope.low, slope.high];
+    let each = |bytes| match amount {
+        Amount::Size => size(bytes),
+        Amount::Change => signed_size(bytes),
     };
-    let interval = range(slope.low, "to", slope.high, amount);
-    format!("{per_x}/{unit} (95 % interval: {interval})")
+    match in_one_unit(all, amount) {
+        Some((numbers, unit)) => (numbers, format!(" {unit}")),
+        None => (all.map(each), String::new()),
+    }
 }
 
 /// `RSS grows by 10.0 MB/round (95 % interval: ...) over 18 rounds at stage send, which is 3.51 GB/h
 /// (95 % interval: ...)`
 pub fn growth_clause(finding: &Finding) -> String {
-    let hourly = finding.per_hour(finding.trend.slope);
-    let pause = finding.pause.map_or(String::new(), |pause| {
-        format!(" without a pause of {}", duration(pause))
-    });
-    let hourly = hourly.map_or(String::new(), |hourly| {
-        format!(", which is {}{pause}", rate_per(&hourly, "h", Amount::Size))
-    });
+    let pause = finding.pace.as_ref().and_then(|pace| pace.pause);
+    let pause = pause.map(|pause| format!(" without {} of pauses", duration(pause)));
+    let pause = pause.unwrap_or_default();
+    let hourly = finding.hourly;
+    let hourly =
+        hourly.map(|hourly| format!(", which is {}{pause}", rate_per(&hourly, "h", Amount::Size)));
     format!(
-        "{} grows by {} {}{hourly}",
+        "{} grows by {} {}{}",
         quantity_name(finding),
         rate(finding, Amount::Size),
         rounds_phrase(finding),
+        hourly.unwrap_or_default(),
     )
 }
 
@@ -98,10 +115,11 @@ pub fn kind_name(kind: MemoryKind, process: &Process) -> String {
     }
 }
 
+/// Fewer samples show no level.
+const MIN_LEVEL: usize = 3;
+
 /// `one step of +120.0 MB at round 20 (live memory), flat before and after`; `None` without a step.
 pub fn steps(process: &Process, finding: &Finding) -> Option<String> {
-    /// More steps are counted.
-    const NAMED: usize = 3;
     let step = |step: &NamedStep| {
         let kind = match step.kind {
             MemoryKind::Unknown => String::new(),
@@ -114,41 +132,38 @@ pub fn steps(process: &Process, finding: &Finding) -> Option<String> {
             step.at
         )
     };
-    let steps = &finding.steps;
-    let named: Vec<String> = steps.iter().take(NAMED).map(step).collect();
-    match steps.len() {
-        0 => None,
-        1 => Some(format!("one step of {}, flat before and after", named[0])),
-        n if n <= NAMED => Some(format!(
-            "{n} steps: {}; flat between them",
-            named.join(", ")
-        )),
-        n => Some(format!(
-            "{n} steps, the first {}; flat between them",
-            named[0]
-        )),
+    let steps: Vec<String> = finding.steps.iter().map(step).collect();
+    let all = steps.join(", ");
+    match &finding.steps[..] {
+        [] => None,
+        [one] if one.samples < MIN_LEVEL => Some(format!("one step of {all}, flat before")),
+        [_] => Some(format!("one step of {all}, flat before and after")),
+        steps => Some(format!("{} steps: {all}; flat between them", steps.len())),
     }
 }
 
-/// `62 % of the growth is live memory, 30 % is free memory kept by glibc`
+/// `; 62 % of the growth is live memory, 30 % is free memory kept by glibc`; empty if it is not known.
 pub fn shares(process: &Process, finding: &Finding, change: &str) -> String {
-    let is_named = |cause: &&Cause| cause.share >= MIN_NAMED_SHARE;
+    let largest = finding.causes.first();
+    let is_known = largest.is_some_and(|cause| cause.kind != MemoryKind::Unknown);
+    let is_named = |cause: &&Cause| is_known && cause.share >= MIN_NAMED_SHARE;
     let share = |(i, cause): (usize, &Cause)| {
         let name = kind_name(cause.kind, process);
-        let of = match i {
-            0 => format!(" of the {change}"),
-            _ => String::new(),
+        let (comma, of) = match i {
+            0 => ("; ", format!(" of the {change}")),
+            _ => (", ", String::new()),
         };
-        format!("{:.0} %{of} is {name}", 100.0 * cause.share)
+        format!("{comma}{:.0} %{of} is {name}", 100.0 * cause.share)
     };
     let named = finding.causes.iter().filter(is_named).enumerate();
-    named.map(share).collect::<Vec<_>>().join(", ")
+    named.map(share).collect()
 }
 
-/// `, live 87.8 MB`, which is appended to another size; empty if unknown.
-pub fn live_suffix(bytes: f64) -> String {
-    if bytes.is_nan() {
-        return String::new();
+/// `the marker train of round 12`
+pub fn place(stage: &str, round: Option<i64>) -> String {
+    let stage = printable(stage);
+    match round {
+        Some(round) => format!("the marker {stage} of round {round}"),
+        None => format!("the marker {stage}"),
     }
-    format!(", live {}", size(bytes))
 }

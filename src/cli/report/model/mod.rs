@@ -3,23 +3,22 @@
 //! Memory is bounded: long series and crowded stores are compacted. Only `Store` adds samples; after
 //! `Store::finish` nothing changes.
 
-mod chain;
 mod collections;
-mod exec;
+mod join;
+mod names;
 mod order;
 mod process;
-mod sample;
 mod series;
 mod site_history;
+mod sizes;
 mod store;
 
-pub use chain::PEAK_STAGE;
-pub use collections::Collection;
+pub use join::PEAK_STAGE;
 pub use order::Order;
-pub use process::{KillCount, Notice, Process};
-pub use sample::{or_zero, Sample, Size, Sizes, NO_NAME};
+pub use process::{KillCount, Notice, Process, Refused};
 pub use series::{Point, Series, Unit};
 pub use site_history::{RoundHoldings, SiteHistory};
+pub use sizes::{Size, Sizes};
 pub use store::{SourceLine, Store};
 
 #[cfg(test)]

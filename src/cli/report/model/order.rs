@@ -17,7 +17,7 @@ pub struct SeenNumbers {
     ranges: Vec<(u64, u64)>,
 }
 
-/// Further ranges are not stored. A process with so many gaps does not count its markers.
+/// Further numbers are not stored, so that a marker may count twice.
 const MAX_RANGES: usize = 4096;
 
 impl SeenNumbers {
@@ -28,26 +28,19 @@ impl SeenNumbers {
 
     /// Adds the number. Returns false if it was there already.
     pub fn insert(&mut self, seq: u64) -> bool {
-        let next = self.ranges.partition_point(|&(from, _)| from <= seq);
-        if self.contains(seq) {
-            return false;
+        let is_new = !self.contains(seq);
+        if is_new && self.ranges.len() < MAX_RANGES {
+            let next = self.ranges.partition_point(|&(from, _)| from <= seq);
+            self.ranges.insert(next, (seq, seq));
+            self.ranges.dedup_by(|later, earlier| {
+                let joins = earlier.1.checked_add(1) == Some(later.0);
+                if joins {
+                    earlier.1 = later.1;
+                }
+                joins
+            });
         }
-        let joins_before = next > 0 && self.ranges[next - 1].1.checked_add(1) == Some(seq);
-        let after = self.ranges.get(next);
-        let joins_after = after.is_some_and(|&(from, _)| seq.checked_add(1) == Some(from));
-        match (joins_before, joins_after) {
-            (true, true) => {
-                self.ranges[next - 1].1 = self.ranges[next].1;
-                self.ranges.remove(next);
-            }
-            (true, false) => self.ranges[next - 1].1 = seq,
-            (false, true) => self.ranges[next].0 = seq,
-            (false, false) if self.ranges.len() < MAX_RANGES => {
-                self.ranges.insert(next, (seq, seq));
-            }
-            (false, false) => {}
-        }
-        true
+        is_new
     }
 }
 

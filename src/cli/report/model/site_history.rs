@@ -5,19 +5,17 @@ use std::collections::BTreeMap;
 
 use flarena_shared::sites::{Holding, Record, Stack};
 
-use super::collections::every_second;
-
 /// Above this, every second round is dropped.
 const MAX_ROUNDS: usize = 512;
 
 #[derive(Default)]
 pub struct SiteHistory {
-    stacks: BTreeMap<u32, Stack>,
+    pub stacks: BTreeMap<u32, Stack>,
     /// Sites whose stack has the same text as that of an earlier site. Their memory counts there.
     aliases: BTreeMap<u32, u32>,
-    rounds: BTreeMap<i64, RoundHoldings>,
+    pub rounds: BTreeMap<i64, RoundHoldings>,
     /// Samples that found no room in the table of the process.
-    lost_samples: u64,
+    pub lost_samples: u64,
 }
 
 /// The minimum that each site held at the markers of one round.
@@ -33,13 +31,27 @@ pub struct RoundHoldings {
 }
 
 impl RoundHoldings {
-    pub fn bytes(&self, site: u32) -> u64 {
-        self.sites.get(&site).map_or(0, |one| one.bytes)
-    }
-
     pub fn total_bytes(&self) -> u64 {
         let sites = self.sites.values().map(|one| one.bytes);
         sites.fold(self.rest_bytes, u64::saturating_add)
+    }
+
+    fn add(&mut self, one: Holding) {
+        let joined = self.sites.entry(one.site);
+        joined.and_modify(|first| first.add(&one)).or_insert(one);
+    }
+
+    fn keep_least(&mut self, other: &RoundHoldings) {
+        self.rest_bytes = self.rest_bytes.min(other.rest_bytes);
+        self.before_bytes = self.before_bytes.min(other.before_bytes);
+        // A site that the other marker does not list holds too little to be listed.
+        self.sites.retain(|site, _| other.sites.contains_key(site));
+        for (site, least) in &mut self.sites {
+            let less = other.sites[site];
+            if less.bytes < least.bytes {
+                *least = less;
+            }
+        }
     }
 }
 
@@ -55,19 +67,33 @@ impl SiteHistory {
                 before_bytes,
                 ..
             } => {
-                let lost = small.map_or(0, |small| small.lost);
-                self.lost_samples = self.lost_samples.max(lost);
+                let small = small.unwrap_or_default();
+                self.lost_samples = self.lost_samples.max(small.lost);
+                let mut holdings = RoundHoldings {
+                    rest_bytes: rest.bytes,
+                    before_bytes,
+                    error: small.error,
+                    ..RoundHoldings::default()
+                };
+                for one in sites {
+                    let site = *self.aliases.get(&one.site).unwrap_or(&one.site);
+                    holdings.add(Holding { site, ..one });
+                }
                 if let Some(round) = round {
-                    let holdings = RoundHoldings {
-                        rest_bytes: rest.bytes,
-                        before_bytes,
-                        error: small.map_or(0, |small| small.error),
-                        ..RoundHoldings::default()
-                    };
-                    self.add_round(round, sites, holdings);
+                    let known = self.rounds.entry(round);
+                    let joined = known.and_modify(|known| known.keep_least(&holdings));
+                    joined.or_insert(holdings);
+                }
+                if self.rounds.len() > MAX_ROUNDS {
+                    let rounds = std::mem::take(&mut self.rounds).into_iter();
+                    self.rounds = rounds.step_by(2).collect();
                 }
             }
         }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.stacks.is_empty() && self.rounds.is_empty()
     }
 
     fn add_stack(&mut self, stack: Stack) {
@@ -80,63 +106,16 @@ impl SiteHistory {
         // The holdings of a site may be read before its stack.
         for round in self.rounds.values_mut() {
             if let Some(one) = round.sites.remove(&stack.site) {
-                join(&mut round.sites, Holding { site: first, ..one });
+                round.add(Holding { site: first, ..one });
             }
         }
-    }
-
-    /// `total` has no sites.
-    fn add_round(&mut self, number: i64, holdings: Vec<Holding>, total: RoundHoldings) {
-        let mut sites = BTreeMap::new();
-        for one in holdings {
-            let site = *self.aliases.get(&one.site).unwrap_or(&one.site);
-            join(&mut sites, Holding { site, ..one });
-        }
-        match self.rounds.get_mut(&number) {
-            None => {
-                let round = RoundHoldings { sites, ..total };
-                self.rounds.insert(number, round);
-            }
-            Some(round) => {
-                round.rest_bytes = round.rest_bytes.min(total.rest_bytes);
-                round.before_bytes = round.before_bytes.min(total.before_bytes);
-                // A site that this marker does not list holds too little to be listed.
-                round.sites.retain(|site, _| sites.contains_key(site));
-                for (site, least) in &mut round.sites {
-                    if let Some(one) = sites.get(site).filter(|one| one.bytes < least.bytes) {
-                        *least = *one;
-                    }
-                }
-            }
-        }
-        if self.rounds.len() > MAX_ROUNDS {
-            let mut keep = every_second();
-            self.rounds.retain(|_, _| keep());
-        }
-    }
-
-    pub fn rounds(&self) -> &BTreeMap<i64, RoundHoldings> {
-        &self.rounds
-    }
-
-    pub fn lost_samples(&self) -> u64 {
-        self.lost_samples
-    }
-
-    pub fn stack(&self, site: u32) -> Option<&Stack> {
-        self.stacks.get(&site)
     }
 
     /// `fedavg.py:351 in aggregate <- run.py:2 in <module>`: the innermost frames of the site.
     pub fn headline(&self, site: u32, frames: usize) -> String {
-        let headline = self.stack(site).map(|stack| stack.headline(frames));
+        let headline = self.stacks.get(&site).map(|stack| stack.headline(frames));
         headline.unwrap_or_else(|| format!("site {site}"))
     }
-}
-
-fn join(sites: &mut BTreeMap<u32, Holding>, one: Holding) {
-    let joined = sites.entry(one.site).and_modify(|first| first.add(&one));
-    joined.or_insert(one);
 }
 
 #[cfg(test)]
@@ -235,9 +214,14 @@ pub mod tests {
     fn sites_with_the_same_stack_text_are_counted_as_one() {
         for second_stack_at in [0, 2] {
             let history = in_two_sites(&[10, 20], second_stack_at);
-            let of =
-                |round: &RoundHoldings| (round.sites.len(), round.bytes(3), round.sites[&3].blocks);
-            let held: Vec<_> = history.rounds().values().map(of).collect();
+            let of = |round: &RoundHoldings| {
+                (
+                    round.sites.len(),
+                    round.sites[&3].bytes,
+                    round.sites[&3].blocks,
+                )
+            };
+            let held: Vec<_> = history.rounds.values().map(of).collect();
             assert_eq!(
                 held,
                 [(1, 10, 2), (1, 20, 2)],
@@ -251,13 +235,13 @@ pub mod tests {
         let mut history = growing(&[10, 20]);
         history.add(marker(&[3], 1, 5));
         history.add(marker(&[3], 1, 50));
-        let least: Vec<u64> = history.rounds().values().map(|r| r.bytes(3)).collect();
+        let least: Vec<u64> = history.rounds.values().map(|r| r.sites[&3].bytes).collect();
         assert_eq!(least, [10, 5]);
     }
 
     #[test]
     fn the_number_of_rounds_is_bounded() {
         let history = growing(&vec![1; 5000]);
-        assert!(history.rounds().len() <= MAX_ROUNDS);
+        assert!(history.rounds.len() <= MAX_ROUNDS);
     }
 }

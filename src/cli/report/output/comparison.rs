@@ -1,123 +1,79 @@
-//! Shows the comparison of two runs: a table on a terminal or a page, or JSON.
+//! Shows the comparison of two runs: a sentence and a table, or JSON.
 
 use std::path::PathBuf;
 
-use maud::html;
 use serde_json::{json, Value};
 
-use super::chart::{self, Line};
-use super::grid::Grid;
-use super::{html, lines, ListLength, DETAILED_PROCESSES};
-use crate::report::analyse::stats::{Change, Interval, Slope};
-use crate::report::analyse::{
-    Comparison, Pair, ProcessReport, SiteComparison, StageComparison, Together,
-};
-use crate::report::explain;
-use crate::report::units::{or_dash, printable, signed_size, size, time_unit};
+use super::{chart, listed, Grid, ListLength, Summary, DETAILED_PROCESSES};
+use crate::report::analyse::stats::{Change, Interval};
+use crate::report::analyse::{Comparison, Pair, ProcessReport, StageComparison, Together, Verdict};
+use crate::report::units::{printable, signed_size, size, time_unit};
+use crate::units::or_dash;
+
+/// In place of a name in the rows of the sums.
+const ALL: &str = "all processes";
 
 /// The comparison with sizes in bytes, and null for unknown values.
 pub fn json(compared: &Comparison) -> Value {
     let mut value = json!(compared);
     value["version"] = json!(1);
-    value["sentence"] = json!(explain::comparison(compared));
+    value["sentence"] = json!(sentence(compared));
     value
 }
 
-/// The sites and processes that changed, and the names of those that did not.
-fn changes(compared: &Comparison, length: ListLength) -> (Grid, Vec<String>) {
+/// The sentence, a table of the sums and of the processes that changed, the names of those that did not, and both runs over
+/// time.
+pub fn summary(compared: &Comparison, inputs: [&PathBuf; 2], length: ListLength) -> Summary {
     let (mut changed, mut equal) = (Vec::new(), Vec::new());
-    for site in &compared.sites {
-        let mut rows = Vec::new();
-        for process in &site.processes {
-            let name = format!("{} {}", site.site, process.name);
-            if process.is_equal() && matches!(length, ListLength::Short) {
-                equal.push(printable(&name));
-                continue;
-            }
-            let verdicts = process.verdicts.clone();
-            rows.push(row(&name, "verdict", verdicts, str::to_owned, None));
-            rows.extend(
-                process
-                    .stages
-                    .iter()
-                    .flat_map(|stage| stage_rows(&name, stage)),
-            );
+    let sites = compared.sites.iter();
+    let all = sites.flat_map(|site| site.processes.iter().map(move |process| (site, process)));
+    let mut all: Vec<_> = all.collect();
+    all.sort_by(|(_, a), (_, b)| b.size_of_change().total_cmp(&a.size_of_change()));
+    for (site, process) in all {
+        let name = printable(&format!("{} {}", site.site, process.proc));
+        match process.is_equal() && matches!(length, ListLength::Short) {
+            true => equal.push(name),
+            false => changed.push(process_rows(&name, &process.verdict, &process.stages)),
         }
-        changed.extend((!rows.is_empty()).then(|| [site_rows(site), rows].concat()));
     }
     let (shown, more) = length.split(&changed, DETAILED_PROCESSES);
-    let more = (more > 0).then(|| format!("{more} more sites changed: use --all or --json"));
-    let equal = listed(&equal).map(|names| format!("No difference beyond noise: {names}."));
-    let grid = Grid {
-        words: &["SITE OR PROCESS", "FIGURE"],
-        numbers: vec!["BEFORE", "AFTER", "CHANGE"],
-        rows: shown.concat(),
-    };
-    (grid, more.into_iter().chain(equal).collect())
-}
-
-/// The first names, and the number of the others.
-fn listed(names: &[String]) -> Option<String> {
-    /// More names are counted.
-    const MAX_NAMED: usize = 3;
-    let named = names[..names.len().min(MAX_NAMED)].join("; ");
-    match names.len() {
-        0 => None,
-        n if n <= MAX_NAMED => Some(named),
-        n => Some(format!("{named}; and {} more", n - MAX_NAMED)),
-    }
-}
-
-/// The sentence, a table of the sites and processes that changed, and the names of those that did not.
-pub fn print(compared: &Comparison, length: ListLength) -> String {
-    let (grid, notes) = changes(compared, length);
-    let mut text = lines(&printable(&explain::comparison(compared)), "", "");
-    if !grid.rows.is_empty() {
-        text += &format!("\n{}", grid.text());
-    }
-    let notes = notes
-        .iter()
-        .map(|note| format!("\n{}", lines(note, "", "")));
-    text + &notes.collect::<String>()
-}
-
-/// The same, and both runs over time.
-pub fn page(compared: &Comparison, [before, after]: [&PathBuf; 2], length: ListLength) -> String {
-    let (grid, notes) = changes(compared, length);
+    let more = (more > 0).then(|| format!("{more} more processes changed: use --all or --json"));
+    let names = listed(&equal);
+    let equal = (!equal.is_empty()).then(|| format!("No difference beyond noise: {names}."));
+    let sums = &compared.sums;
+    // Without times the sum is unknown.
+    let has_times = sums.mean_bytes.known().count() == sums.peak_bytes.known().count();
+    let peak = if has_times { "peak" } else { "largest peak" };
+    let mut rows = vec![
+        values(ALL, peak, &sums.peak_bytes, size),
+        values(ALL, "mean", &sums.mean_bytes, size),
+    ];
+    // Markers of older versions have no CPU time.
+    let has_cpu = sums.cpu_seconds.known().next().is_some();
+    rows.extend(has_cpu.then(|| values(ALL, "CPU time", &sums.cpu_seconds, seconds)));
+    rows.extend(shown.concat());
     let line = |(name, reports): (&str, &[ProcessReport])| {
         let all = Together::of(reports)?;
         let moments = all.moments.iter();
-        Some(Line {
-            name: name.to_owned(),
-            points: moments
-                .map(|moment| (moment.t - all.start, moment.total))
-                .collect(),
-        })
+        let points = moments.map(|(t, parts)| (t - all.start, parts.iter().sum()));
+        Some((name.to_owned(), points.collect()))
     };
     let runs = ["before", "after"].into_iter().zip(compared.runs);
-    let chart = chart::lines(
-        "Memory over time",
-        "all processes",
-        runs.filter_map(line).collect(),
-    );
-    let caption = "Memory and CPU time before and after; the process that changed most comes first";
-    let body = html! {
-        header {
-            h1 { "Memory before and after" }
-            p { "before: " (before.display()) ", after: " (after.display()) }
-        }
-        main {
-            section {
-                p.evidence { (explain::comparison(compared)) }
-                (chart.figure())
-            }
-            section {
-                (grid.page("changes", caption))
-                @for note in &notes { p.evidence { (note) } }
-            }
-        }
-    };
-    html::document("flarena report", &body)
+    let [before, after] = inputs.map(|path| path.display());
+    let note = format!("all processes; before: {before}, after: {after}");
+    Summary {
+        program: "flarena report",
+        heading: "Memory before and after",
+        sentence: printable(&sentence(compared)),
+        caption: "Memory and CPU time before and after; the process that changed most comes first",
+        grid: Grid {
+            words: &["PROCESS", "FIGURE"],
+            numbers: vec!["BEFORE", "AFTER", "CHANGE"],
+            rows,
+        },
+        notes: more.into_iter().chain(equal).collect(),
+        chart: chart::lines(note, runs.filter_map(line).collect()),
+    }
 }
 
 /// Name, figure, before, after, change.
@@ -126,36 +82,22 @@ type Row = Vec<String>;
 fn row<T>(
     name: &str,
     figure: &str,
-    values: Pair<T>,
-    format: impl Fn(T) -> String,
+    values: &Pair<T>,
+    format: impl Fn(&T) -> String,
     change: Option<Change>,
 ) -> Row {
     vec![
         printable(name),
         printable(figure),
-        or_dash(values.before, &format),
-        or_dash(values.after, &format),
+        or_dash(values.before.as_ref().map(&format)),
+        or_dash(values.after.as_ref().map(&format)),
         change.map_or(String::new(), |change| change.to_string()),
     ]
 }
 
 /// Two values without intervals.
 fn values(name: &str, figure: &str, pair: &Pair<f64>, format: fn(f64) -> String) -> Row {
-    let change = pair.before.zip(pair.after);
-    let change = change.and_then(|(before, after)| Change::of_values(before, after));
-    row(name, figure, pair.clone(), format, change)
-}
-
-fn site_rows(site: &SiteComparison) -> Vec<Row> {
-    let (name, sums) = (&site.site, &site.sums);
-    let mut rows = vec![
-        values(name, "peak", &sums.peak_bytes, size),
-        values(name, "mean", &sums.mean_bytes, size),
-    ];
-    // Markers of older versions have no CPU time.
-    let has_cpu = sums.cpu_seconds.known().next().is_some();
-    rows.extend(has_cpu.then(|| values(name, "CPU time", &sums.cpu_seconds, seconds)));
-    rows
+    row(name, figure, pair, |value| format(*value), pair.change())
 }
 
 /// `64.2 s`, `12.5 min`
@@ -164,43 +106,178 @@ fn seconds(seconds: f64) -> String {
     format!("{:.1} {unit}", seconds / length)
 }
 
-fn stage_rows(process: &str, compared: &StageComparison) -> [Row; 3] {
-    let StageComparison { stage, sizes } = compared;
-    let unit = sizes.known().last().map_or("round", |sizes| sizes.unit);
-    [
-        row(
-            process,
-            &format!("{stage} mean"),
-            sizes.map(|s| Some(s.mean)),
-            interval,
-            compared.change(),
-        ),
-        values(
-            process,
-            &format!("{stage} peak"),
-            &sizes.map(|s| Some(s.peak)),
-            size,
-        ),
-        row(
-            process,
-            &format!("{stage} per {unit}"),
-            sizes.map(|s| s.growth),
-            growth,
-            None,
-        ),
-    ]
+fn process_rows(name: &str, verdict: &Pair<&str>, stages: &[StageComparison]) -> Vec<Row> {
+    let text = |verdict: &&str| (*verdict).to_owned();
+    let mut rows = vec![row(name, "verdict", verdict, text, None)];
+    for compared in stages {
+        let StageComparison { stage, sizes } = compared;
+        let [mean, peak] = ["mean", "peak"].map(|figure| format!("{stage} {figure}"));
+        let means = sizes.map(|sizes| Some(sizes.mean_bytes));
+        let peaks = sizes.map(|sizes| Some(sizes.peak_bytes));
+        rows.extend([
+            row(name, &mean, &means, interval, compared.change()),
+            values(name, &peak, &peaks, size),
+        ]);
+    }
+    rows
 }
 
 /// `733.1 MB ±2.10 MB`
-fn interval(mean: Interval) -> String {
+fn interval(mean: &Interval) -> String {
     match mean.low.is_nan() {
         true => size(mean.value),
         false => format!("{} ±{}", size(mean.value), size(mean.high - mean.value)),
     }
 }
 
-/// `+2.00 MB ±0.10 MB`
-fn growth(slope: Slope) -> String {
-    let half = (slope.high - slope.low) / 2.0;
-    format!("{} ±{}", signed_size(slope.per_x), size(half))
+/// `after: peak 31 % lower (1885.0 MB instead of 2733.0 MB), CPU time 5 % lower (61.0 s instead of 64.2 s), no
+/// growth, as before; site-1 TR changed most: -40 %, ±1 % at stage send`
+fn sentence(compared: &Comparison) -> String {
+    match compared.runs {
+        [[], []] => return "neither run has a marker".to_owned(),
+        [[], [..]] => return "the run before has no marker".to_owned(),
+        [[..], []] => return "the run after has no marker".to_owned(),
+        [[..], [..]] => (),
+    }
+    let all = [
+        changed("peak", &compared.sums.peak_bytes, size),
+        changed("CPU time", &compared.sums.cpu_seconds, seconds),
+        Some(match compared.runs.map(growth) {
+            [before, after] if before == after => format!("{after}, as before"),
+            [before, after] => format!("{after} (before: {before})"),
+        }),
+    ];
+    let all: Vec<String> = all.into_iter().flatten().collect();
+    let rounds = compared.rounds.both();
+    let rounds = rounds.filter(|(before, after)| before != after);
+    let rounds = rounds.map_or(String::new(), |(before, after)| {
+        format!(" ({after} rounds, {before} before)")
+    });
+    let mut processes = compared.sites.iter().flat_map(|site| &site.processes);
+    let sites = match compared.most_changed() {
+        Some((name, stage, change)) => {
+            format!("; {name} changed most: {change} at stage {stage}")
+        }
+        None if processes.any(|process| process.verdict.both().is_some()) => String::new(),
+        None => "; the runs have no process in common".to_owned(),
+    };
+    format!("after{rounds}: {}{sites}", all.join(", "))
+}
+
+/// `peak 31 % lower (1885.0 MB instead of 2733.0 MB)`; `None` if a value is unknown.
+fn changed(name: &str, values: &Pair<f64>, text: fn(f64) -> String) -> Option<String> {
+    let (before, after) = values.both()?;
+    let percent = values.change()?.percent();
+    let way = match percent.abs() < 0.5 {
+        true => return Some(format!("the same {name}")),
+        false if percent < 0.0 => "lower",
+        false => "higher",
+    };
+    let (percent, [before, after]) = (percent.abs(), [before, after].map(|value| text(*value)));
+    Some(format!(
+        "{name} {percent:.0} % {way} ({after} instead of {before})"
+    ))
+}
+
+/// `growth of site-1 TR by +3.00 MB/round and 1 more`, of the process that grows most; `no growth`
+fn growth(run: &[ProcessReport]) -> String {
+    let mut verdicts = run.iter().map(|report| report.finding.verdict);
+    let growth = |report| Some((report, ProcessReport::growth(report)?.per_x));
+    let growing = run.iter().filter_map(growth);
+    let others = match growing.clone().count() {
+        0 | 1 => String::new(),
+        n => format!(" and {} more", n - 1),
+    };
+    match growing.max_by(|(_, a), (_, b)| a.total_cmp(b)) {
+        Some((report, per_x)) => {
+            let (name, rate) = (report.process.full_name(), signed_size(per_x));
+            format!("growth of {name} by {rate}/{}{others}", report.finding.unit)
+        }
+        None if verdicts.clone().all(|one| one == Verdict::NotEnoughRounds) => {
+            "not enough rounds to judge growth".to_owned()
+        }
+        None if verdicts.any(Verdict::is_undecided) => "no certain growth".to_owned(),
+        None => "no growth".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::analyse::fixtures::{analyse, if_known, processes, sample, sizes};
+    use crate::report::model::Size;
+    use flarena_shared::marker::Marker;
+
+    /// A process with each of these sizes in MB by round, and this CPU time in seconds.
+    fn run(cpu: f64, all: &[fn(f64) -> f64]) -> Vec<ProcessReport> {
+        let marker = |pid: usize, round: usize| Marker {
+            pid: Some(pid as u32),
+            cpu_ms: if_known(cpu * 1000.0 * round as f64 / 19.0).map(|ms| ms as u64),
+            ..sample(round, sizes(&[(Size::Rss, all[pid](round as f64))]))
+        };
+        let pids = 0..all.len();
+        analyse(processes(
+            pids.flat_map(|pid| (0..20).map(move |round| marker(pid, round))),
+        ))
+    }
+
+    fn first_part(before: &[ProcessReport], after: &[ProcessReport]) -> String {
+        let text = sentence(&Comparison::of(before, after));
+        text.split("; ").next().unwrap_or_default().to_owned()
+    }
+
+    #[test]
+    fn runs_without_a_common_process_say_so() {
+        let run = |site: Option<&str>, proc: &str| {
+            let marker = |round| Marker {
+                site: site.map(str::to_owned),
+                proc: proc.to_owned(),
+                ..sample(round, sizes(&[(Size::Rss, 50.0)]))
+            };
+            analyse(processes((0..20).map(marker)))
+        };
+        for site in [Some("site-1"), None] {
+            let before = run(site, "TR");
+            let text = |site, proc| sentence(&Comparison::of(&before, &run(site, proc)));
+            let equal = "after: the same peak, no growth, as before";
+            let other = format!("{equal}; the runs have no process in common");
+            assert_eq!(text(site, "TR"), equal);
+            assert_eq!(text(site, "app"), other);
+            assert_eq!(text(Some("hospital-1"), "TR"), other);
+        }
+    }
+
+    #[test]
+    fn the_sentence_names_peak_and_growth_of_both_runs() {
+        let unknown = f64::NAN;
+        let flat = run(unknown, &[|_| 2733.0]);
+        assert_eq!(
+            first_part(&flat, &run(unknown, &[|_| 1885.0])),
+            "after: peak 31 % lower (1885.0 MB instead of 2733.0 MB), no growth, as before"
+        );
+        let grows = run(
+            unknown,
+            &[|round| 1000.0 + 20.0 * round, |round| 1000.0 + 30.0 * round],
+        );
+        assert_eq!(
+            first_part(&flat, &grows),
+            "after: peak 8 % higher (2950.0 MB instead of 2733.0 MB), \
+             growth of site-1 TR, pid 1 by +30.0 MB/round and 1 more (before: no growth)"
+        );
+        let unclear = run(
+            unknown,
+            &[|round| 220.0 + 0.95 * round + 8.0 * ((round * 2.39).sin() + (round * 1.13).cos())],
+        );
+        let text = first_part(&flat, &unclear);
+        assert!(
+            text.ends_with(", no certain growth (before: no growth)"),
+            "{text}"
+        );
+        assert_eq!(first_part(&flat, &[]), "the run after has no marker");
+        assert_eq!(
+            first_part(&run(64.2, &[|_| 50.0]), &run(61.0, &[|_| 50.0])),
+            "after: the same peak, CPU time 5 % lower (61.0 s instead of 64.2 s), \
+             no growth, as before"
+        );
+    }
 }

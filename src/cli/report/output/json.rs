@@ -5,7 +5,9 @@ use std::io::{self, Write};
 use serde_json::{json, Value};
 
 use crate::report::analyse::stats::Slope;
-use crate::report::analyse::{Allocated, GpuGrowth, Kill, ProcessReport, Request, StageReport};
+use crate::report::analyse::{
+    Allocated, GpuGrowth, PeakGrowth, ProcessReport, Request, StageReport,
+};
 use crate::report::explain;
 use crate::report::model::{Point, SiteHistory, Size, Sizes};
 use crate::report::read::FileReport;
@@ -21,8 +23,7 @@ pub fn write(
     files: &[FileReport],
     requests: &[Request],
 ) -> io::Result<()> {
-    let files: Vec<Value> = files.iter().map(file).collect();
-    let files = Value::from(files);
+    let files: Value = files.iter().map(file).collect();
     write!(
         out,
         "{{\"version\":{REPORT_VERSION},\"files\":{files},\"processes\":["
@@ -31,8 +32,7 @@ pub fn write(
         let comma = if i > 0 { "," } else { "" };
         write!(out, "{comma}\n{}", process(report))?;
     }
-    let requests: Vec<Value> = requests.iter().map(request).collect();
-    writeln!(out, "],\n\"memory_to_request\":{}}}", Value::from(requests))
+    writeln!(out, "],\n\"memory_to_request\":{}}}", json!(requests))
 }
 
 fn file(file: &FileReport) -> Value {
@@ -47,19 +47,9 @@ fn file(file: &FileReport) -> Value {
     })
 }
 
-fn request(request: &Request) -> Value {
-    json!({
-        "site": request.site,
-        "role": if request.is_server { "server" } else { "client" },
-        "bytes": request.bytes,
-        "job_bytes": request.job_bytes,
-        "grows_beyond": request.grows_beyond,
-    })
-}
-
 fn process(report: &ProcessReport) -> Value {
     let (process, finding) = (&report.process, &report.finding);
-    let hourly = finding.per_hour(finding.trend.slope);
+    let pace = finding.pace.as_ref();
     let mut value = json!({
         "site": process.sites.first(),
         "sites": process.sites,
@@ -85,9 +75,9 @@ fn process(report: &ProcessReport) -> Value {
         "rounds": finding.rounds,
         "warm_up_rounds": finding.trend.warm_up,
         "unit": finding.unit.name(),
-        "seconds_per_round": finding.pace.per_x,
-        "pause_not_counted_seconds": finding.pause,
-        "growth_per_hour": hourly.map(|hourly| slope("bytes_per_hour", &hourly)),
+        "seconds_per_round": pace.map(|pace| pace.seconds.per_x),
+        "pause_not_counted_seconds": pace.and_then(|pace| pace.pause),
+        "growth_per_hour": finding.hourly.map(|hourly| slope("bytes_per_hour", &hourly)),
         "steps": finding.steps,
         "growth": per_round(&finding.trend.slope),
         "growth_of": finding.quantity,
@@ -103,18 +93,25 @@ fn process(report: &ProcessReport) -> Value {
         "allocation_sites": allocation_sites(&process.allocation_sites),
         "stages": report.stages.iter().map(stage).collect::<Vec<_>>(),
     });
-    let (certain, uncertain) = match &report.kill {
-        Some(one) if one.is_certain() => (kill(one), Value::Null),
-        Some(one) => (Value::Null, kill(one)),
-        None => (Value::Null, Value::Null),
+    let kill = |is_certain: bool| {
+        let kill = report.kill.as_ref();
+        json!(kill.filter(|kill| kill.is_certain() == is_certain))
     };
-    value["killed"] = certain;
-    value["kill_candidate"] = uncertain;
+    value["killed"] = kill(true);
+    value["kill_candidate"] = kill(false);
     // Markers cannot tell a process that a signal ended from one that runs.
     value["stopped"] = Value::Null;
     value["gpu_growth"] = json!(report.gpu_growth.as_ref().map(gpu_growth));
+    value["growth_of_peak_in_round"] = json!(finding.peak_growth.as_ref().map(peak_growth));
+    value["at_limit"] = json!(process.refused);
     value["exited"] = json!(process.has_exited);
     value["last_marker"] = json!(process.last_visit().map(last_marker));
+    value
+}
+
+fn peak_growth(peak: &PeakGrowth) -> Value {
+    let mut value = per_round(&peak.slope);
+    value["before_stage"] = json!(peak.before_stage);
     value
 }
 
@@ -130,26 +127,12 @@ fn gpu_growth(growth: &GpuGrowth) -> Value {
     })
 }
 
-fn kill(kill: &Kill) -> Value {
-    let mut value = json!({
-        "stage": kill.stage,
-        "round": kill.round,
-        "rss_bytes": kill.rss,
-        "counted_by_kernel": kill.is_counted,
-    });
-    if !kill.is_certain() {
-        value["candidates"] = json!(kill.candidates);
-        value["candidate_count"] = json!(kill.candidate_count);
-    }
-    value
-}
-
 fn last_marker((stage, point): (&str, &Point)) -> Value {
     json!({
         "t": point.t,
         "stage": stage,
-        "round": point.known_round(),
-        "rss_bytes": point.sizes[Size::Rss],
+        "round": point.round,
+        "rss_bytes": point.sizes.rss(),
     })
 }
 
@@ -173,15 +156,14 @@ fn slope(key: &str, Slope { per_x, low, high }: &Slope) -> Value {
 }
 
 fn sizes(sizes: &Sizes) -> Value {
-    let is_shown = |(size, _): &&(Size, &str)| *size != Size::CgroupReclaimable;
-    let shown = Size::FIELDS.iter().filter(is_shown);
-    shown.map(|(size, field)| (*field, sizes[*size])).collect()
+    let known = |(size, field): &(Size, &str)| ((*field).to_owned(), json!(sizes.get(*size)));
+    Size::FIELDS.iter().map(known).collect()
 }
 
 /// All allocation sites with their whole stacks.
 fn allocation_sites(history: &SiteHistory) -> Value {
     let site = |one: &SiteTrend| {
-        let stack = history.stack(one.site);
+        let stack = history.stacks.get(&one.site);
         json!({
             "site": one.site,
             "first_bytes": one.first_bytes,

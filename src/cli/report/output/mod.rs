@@ -4,19 +4,16 @@
 
 pub mod chart;
 pub mod comparison;
-pub mod grid;
 pub mod html;
 pub mod json;
 pub mod print;
 pub mod prometheus;
 pub mod request;
-pub mod write;
 
-use std::ops::Range;
+use maud::{html, Markup};
 
-use comfy_table::Table;
-
-use crate::output::{align_right, fill, render, terminal_width};
+use crate::output::{table, tight, wrapped};
+use chart::Chart;
 
 /// Rows of the overview on a terminal.
 const OVERVIEW_ROWS: usize = 40;
@@ -45,19 +42,145 @@ impl ListLength {
     }
 }
 
-/// One space between columns, to fit into 80 columns. Numbers are aligned to the right.
-pub fn narrow(mut table: Table, numbers: Range<usize>) -> String {
-    align_right(&mut table, numbers);
-    table.column_iter_mut().for_each(|column| {
-        column.set_padding((0, 1));
-    });
-    render(&table)
+/// `site-1 TR; site-2 TR; site-3 TR; and 4 more`
+pub fn listed(names: &[String]) -> String {
+    /// More names are counted.
+    const MAX_NAMED: usize = 3;
+    let (named, more) = names.split_at(names.len().min(MAX_NAMED));
+    match more.len() {
+        0 => named.join("; "),
+        n => format!("{}; and {n} more", named.join("; ")),
+    }
 }
 
-/// Wraps at the width of the terminal. In a pipe the text stays one line, which is easier to search.
-pub fn lines(text: &str, first: &str, later: &str) -> String {
-    let width = terminal_width().map_or(usize::MAX, usize::from);
-    let room = width.saturating_sub(later.len().max(first.len())).max(20);
-    let joint = format!("\n{later}");
-    format!("{first}{}\n", fill(text.split(' '), room).join(&joint))
+/// A table for a terminal, Markdown or a page: columns of words, then columns of numbers. Each line of a cell is a
+/// part of its value.
+pub struct Grid {
+    pub words: &'static [&'static str],
+    pub numbers: Vec<&'static str>,
+    pub rows: Vec<Vec<String>>,
+}
+
+impl Grid {
+    fn headings(&self) -> Vec<&str> {
+        [self.words, &self.numbers].concat()
+    }
+
+    pub fn text(&self) -> String {
+        self.text_of(&self.rows)
+    }
+
+    fn text_of(&self, rows: &[Vec<String>]) -> String {
+        let headings = self.headings();
+        let mut table = table(headings.iter().map(|heading| heading.to_uppercase()));
+        table.add_rows(rows);
+        tight(table, self.words.len()..headings.len())
+    }
+
+    /// The text, in which a name is not repeated below itself.
+    fn text_by_name(&self) -> String {
+        let mut rows = self.rows.clone();
+        for (row, above) in rows.iter_mut().skip(1).zip(&self.rows) {
+            if row[0] == above[0] {
+                row[0].clear();
+            }
+        }
+        self.text_of(&rows)
+    }
+
+    pub fn markdown(&self) -> String {
+        let line = |cells: &str| format!("| {} |\n", cells.replace('\n', ", "));
+        let mut text = line(&self.headings().join(" | "));
+        let [words, numbers] = [self.words.len(), self.numbers.len()];
+        text += &format!("|{}{}\n", "---|".repeat(words), "--:|".repeat(numbers));
+        text.extend(self.rows.iter().map(|row| line(&row.join(" | "))));
+        text
+    }
+
+    /// A table that a click on a heading sorts. A narrow screen scrolls it. `cell` shows a cell by its row and column.
+    /// The column `head` names the rows.
+    pub fn page(
+        &self,
+        caption: &str,
+        head: usize,
+        cell: impl Fn(usize, usize, &str) -> Markup,
+    ) -> Markup {
+        let class = |column: usize| (column >= self.words.len()).then_some("n");
+        html! {
+            div.wide role="region" aria-label=(caption) tabindex="0" {
+                table.sortable {
+                    caption { (caption) }
+                    thead {
+                        tr {
+                            @for (column, heading) in self.headings().iter().enumerate() {
+                                th class=[class(column)] scope="col" { (heading) }
+                            }
+                        }
+                    }
+                    tbody {
+                        @for (row, cells) in self.rows.iter().enumerate() {
+                            tr {
+                                @for (column, text) in cells.iter().enumerate() {
+                                    @let shown = cell(row, column, text);
+                                    @if column == head { th scope="row" { (shown) } }
+                                    @else { td class=[class(column)] { (shown) } }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A comparison as all outputs show it: a sentence, a table, notes, and lines over time.
+pub struct Summary {
+    pub program: &'static str,
+    pub heading: &'static str,
+    pub sentence: String,
+    pub caption: &'static str,
+    pub grid: Grid,
+    pub notes: Vec<String>,
+    pub chart: Chart,
+}
+
+impl Summary {
+    pub fn text(&self, width: Option<usize>) -> String {
+        let lines = |text: &String| wrapped(text, "", "", width);
+        let mut text = lines(&self.sentence);
+        if !self.grid.rows.is_empty() {
+            text += &format!("\n{}", self.grid.text_by_name());
+        }
+        if !self.notes.is_empty() {
+            text += "\n";
+        }
+        text.extend(self.notes.iter().map(lines));
+        text
+    }
+
+    pub fn markdown(&self) -> String {
+        let mut text = format!("{}\n\n{}\n", self.sentence, self.grid.markdown());
+        text.extend(self.notes.iter().map(|note| format!("- {note}\n")));
+        text
+    }
+
+    pub fn page(&self) -> String {
+        html::document(
+            self.program,
+            &html! {
+                header { h1 { (self.heading) } }
+                main {
+                    section {
+                        p.evidence { (self.sentence) }
+                        (self.chart.figure())
+                    }
+                    section {
+                        (self.grid.page(self.caption, 0, |_, _, text| html! { (text) }))
+                        @for note in &self.notes { p.evidence { (note) } }
+                    }
+                }
+            },
+        )
+    }
 }

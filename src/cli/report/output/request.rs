@@ -3,7 +3,7 @@
 use clap::ValueEnum;
 use serde_json::{json, Map, Value};
 
-use crate::report::analyse::Request;
+use crate::report::analyse::{Request, Role};
 use crate::report::units::{printable, size, MB};
 
 /// Sites with different needs that the line names. Of more it names the largest.
@@ -20,10 +20,9 @@ pub enum Form {
 
 /// `memory to request: server 1.2 GB, each client 900 MB`; `None` without times.
 pub fn sentence(requests: &[Request]) -> Option<String> {
-    let (servers, clients): (Vec<&Request>, Vec<&Request>) =
-        requests.iter().partition(|request| request.is_server);
-    let mut parts = part(&servers, "server");
-    parts.extend(part(&clients, "client"));
+    // The servers come first.
+    let roles = requests.chunk_by(|a, b| a.role == b.role);
+    let parts: Vec<String> = roles.flat_map(entries).collect();
     if parts.is_empty() {
         return None;
     }
@@ -34,26 +33,24 @@ pub fn sentence(requests: &[Request]) -> Option<String> {
     Some(format!("memory to request: {}{grows}", parts.join(", ")))
 }
 
-fn part(requests: &[&Request], role: &str) -> Vec<String> {
-    let named =
-        |request: &&Request| format!("{} {}", printable(&request.site), size(request.bytes));
-    let all = || requests.iter().map(|request| request.bytes);
-    let largest = all().fold(0.0, f64::max);
+/// The entries for the sites of one role.
+fn entries(requests: &[Request]) -> Vec<String> {
+    let role = match requests[0].role {
+        Role::Server => "server",
+        Role::Client => "client",
+    };
+    let named = |one: &Request| format!("{} {}", printable(&one.site), size(one.bytes));
+    let mut sorted = requests.to_vec();
+    sorted.sort_by(|a, b| b.bytes.total_cmp(&a.bytes));
+    let are_equal = sorted[0].bytes <= EQUAL * sorted[sorted.len() - 1].bytes;
     match requests {
-        [] => Vec::new(),
-        [one] if one.is_server => vec![format!("{role} {}", size(one.bytes))],
-        [one] => vec![named(one)],
-        _ if all().all(|bytes| largest <= EQUAL * bytes) => {
-            vec![format!("each {role} {}", size(largest))]
-        }
+        [one] if one.role == Role::Server => vec![format!("{role} {}", size(one.bytes))],
+        [_, _, ..] if are_equal => vec![format!("each {role} {}", size(sorted[0].bytes))],
         few if few.len() <= NAMED_SITES + 1 => few.iter().map(named).collect(),
-        many => {
-            let mut sorted = many.to_vec();
-            sorted.sort_by(|a, b| b.bytes.total_cmp(&a.bytes));
-            let others = sorted[NAMED_SITES].bytes;
-            let mut parts: Vec<String> = sorted[..NAMED_SITES].iter().map(named).collect();
-            parts.push(format!("each other {role} {}", size(others)));
-            parts
+        [..] => {
+            let others = format!("each other {role} {}", size(sorted[NAMED_SITES].bytes));
+            let largest = sorted[..NAMED_SITES].iter().map(named);
+            largest.chain([others]).collect()
         }
     }
 }
@@ -63,10 +60,9 @@ pub fn specification(requests: &[Request], form: Form) -> String {
     let mebibytes = |bytes: f64| (bytes / MB).ceil() as u64;
     let memory = |bytes| json!({"memory": format!("{}Mi", mebibytes(bytes))});
     let nvflare = |request: &Request| {
-        let site = if request.is_server {
-            "server"
-        } else {
-            &request.site
+        let site = match request.role {
+            Role::Server => "server",
+            Role::Client => &request.site,
         };
         Some((site.to_owned(), memory(request.job_bytes?)))
     };
@@ -94,8 +90,12 @@ mod tests {
 
     fn request(site: &str, megabytes: f64) -> Request {
         Request {
+            role: if site == "server" {
+                Role::Server
+            } else {
+                Role::Client
+            },
             site: site.to_owned(),
-            is_server: site == "server",
             bytes: megabytes * MB,
             job_bytes: Some(megabytes * MB - 100.0 * MB),
             grows_beyond: false,

@@ -4,7 +4,10 @@ use std::fs::{self, DirEntry, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use flarena_shared::system_error::reason;
 use memchr::memmem::find;
+
+use super::FileReport;
 
 /// Deeper folders are not read.
 const MAX_DEPTH: usize = 12;
@@ -21,27 +24,13 @@ const MARKERS: [&[u8]; 2] = [b"{\"v\":1,\"t\":", b"[RSS] "];
 const STORED_JOB: &str = "workspace";
 const ZIP: &[u8] = b"PK\x03\x04";
 
-/// What a folder holds, in the order of the names.
-#[derive(Default)]
-pub struct Found {
-    pub files: Vec<PathBuf>,
-    /// Zip files, which are not read.
-    pub zips: Vec<PathBuf>,
-    /// Folders that cannot be read.
-    pub errors: Vec<(PathBuf, io::Error)>,
-}
-
-pub fn files(folder: &Path) -> Found {
-    let mut found = Found::default();
-    add(folder, 0, &mut found);
-    found
-}
-
-fn add(folder: &Path, depth: usize, found: &mut Found) {
+/// Adds the files of a folder to `files`, in the order of their names. Each folder that cannot be read and each zip file, which
+/// is not read, has a report of its own.
+pub fn add(folder: &Path, depth: usize, files: &mut Vec<PathBuf>, reports: &mut Vec<FileReport>) {
     let entries = fs::read_dir(folder).and_then(Iterator::collect::<io::Result<Vec<DirEntry>>>);
     let mut entries = match entries {
         Ok(entries) => entries,
-        Err(error) => return found.errors.push((folder.to_owned(), error)),
+        Err(error) => return reports.push(FileReport::unreadable(folder, reason(&error))),
     };
     entries.sort_by_key(DirEntry::file_name);
     for entry in entries {
@@ -52,15 +41,21 @@ fn add(folder: &Path, depth: usize, found: &mut Found) {
         };
         let path = entry.path();
         match () {
-            () if is_hidden || found.files.len() >= MAX_FILES => {}
-            () if kind.is_dir() && depth < MAX_DEPTH => add(&path, depth + 1, found),
+            () if is_hidden || files.len() >= MAX_FILES => {}
+            () if kind.is_dir() && depth < MAX_DEPTH => add(&path, depth + 1, files, reports),
             () if !kind.is_file() => {}
-            () if has_name_of_log(&path) => found.files.push(path),
+            () if has_name_of_log(&path) => files.push(path),
             () => match beginning(&path) {
                 bytes if MARKERS.iter().any(|marker| find(&bytes, marker).is_some()) => {
-                    found.files.push(path);
+                    files.push(path);
                 }
-                bytes if bytes.starts_with(ZIP) && may_hold_logs(&path) => found.zips.push(path),
+                bytes if bytes.starts_with(ZIP) && may_hold_logs(&path) => {
+                    let text =
+                        "is a zip file, whose logs are not read; unpack it, and name its folder";
+                    let mut report = FileReport::of(&path);
+                    report.add_note(None, text);
+                    reports.push(report);
+                }
                 _ => {}
             },
         }
@@ -79,11 +74,7 @@ fn has_name_of_log(path: &Path) -> bool {
 fn beginning(path: &Path) -> Vec<u8> {
     let mut bytes = Vec::new();
     let read = File::open(path).and_then(|file| file.take(BEGINNING).read_to_end(&mut bytes));
-    if read.is_ok() {
-        bytes
-    } else {
-        Vec::new()
-    }
+    read.map_or(Vec::new(), |_| bytes)
 }
 
 /// Models (`.npz`, `.pt`) are zip files, too.
@@ -114,12 +105,12 @@ mod tests {
         scratch.write("site-2/rss", "{\"v\":1,\"t\":5,\"pid\":7");
         scratch.write("jobs/4711/workspace", "PK\x03\x04");
         scratch.write("jobs/4711/model.npz", "PK\x03\x04");
-        let Found {
-            files: found,
-            zips,
-            errors,
-        } = files(scratch.path());
-        assert_eq!(zips, [scratch.path().join("jobs/4711/workspace")]);
+        let (mut found, mut reports) = (Vec::new(), Vec::new());
+        add(scratch.path(), 0, &mut found, &mut reports);
+        let zip = scratch.path().join("jobs/4711/workspace");
+        let paths: Vec<&str> = reports.iter().map(|report| &*report.path).collect();
+        assert_eq!(paths, [zip.to_str().unwrap()]);
+        assert!(!reports[0].is_incomplete);
         let name = |path: &PathBuf| {
             let below = path.strip_prefix(scratch.path()).unwrap();
             below.to_string_lossy().into_owned()
@@ -135,7 +126,7 @@ mod tests {
                 "site-2/run/error_log",
             ]
         );
-        assert!(errors.is_empty());
-        assert_eq!(files(&scratch.path().join("missing")).errors.len(), 1);
+        add(&scratch.path().join("missing"), 0, &mut found, &mut reports);
+        assert!(reports.len() == 2 && reports[1].is_incomplete);
     }
 }

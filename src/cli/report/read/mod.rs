@@ -8,15 +8,15 @@ mod record;
 mod source;
 mod timestamp;
 
-use std::io;
+use std::io::{self, ErrorKind::NotFound};
 use std::path::{Path, PathBuf};
 
-use flarena_shared::marker::FORMAT_VERSION;
+use flarena_shared::marker::{Marker, FORMAT_VERSION};
 use flarena_shared::system_error::reason;
 
-use crate::report::model::{Notice, Process, Sample, SourceLine, Store};
+use crate::report::model::{Notice, Process, SourceLine, Store};
 use crate::report::units::printable;
-use line::LineContent;
+use line::Part;
 use source::Lines;
 
 /// Messages that are printed per file. Further ones are counted.
@@ -29,8 +29,6 @@ pub struct FileReport {
     pub markers: u64,
     /// Lines without a marker, such as most lines of a log.
     pub other_lines: u64,
-    /// The file was read, and contains no marker. This is normal for a log.
-    pub lacks_markers: bool,
     /// Each message, with its line if it concerns one.
     pub messages: Vec<(Option<u64>, String)>,
     /// Number of messages that are not in `messages`.
@@ -54,6 +52,11 @@ impl FileReport {
         let mut report = FileReport::of(path);
         report.add_error(None, text);
         report
+    }
+
+    /// The file was read, and contains no marker. This is normal for a log.
+    fn lacks_markers(&self) -> bool {
+        self.markers == 0 && self.messages.is_empty()
     }
 
     /// Adds a message about data that could not be read.
@@ -87,12 +90,9 @@ impl FileReport {
 pub fn message_about_files_without_markers(files: &[FileReport]) -> Option<String> {
     const FORMS: &str = "; read are JSON lines of FLARENA_MARKER_FILE and `[RSS]` lines, also behind the prefix of a \
                          log or inside the message of a JSON log, plain or gzip, in UTF-8, or in UTF-16 with a mark";
-    let without: Vec<_> = files.iter().filter(|file| file.lacks_markers).collect();
-    let forms = if files.iter().any(|file| file.markers > 0) {
-        ""
-    } else {
-        FORMS
-    };
+    let without: Vec<_> = files.iter().filter(|file| file.lacks_markers()).collect();
+    let has_markers = files.iter().any(|file| file.markers > 0);
+    let forms = if has_markers { "" } else { FORMS };
     match without[..] {
         [] => None,
         [file] => Some(format!("{}: holds no marker{forms}", file.path)),
@@ -118,10 +118,25 @@ pub fn message_about_repeated_markers(files: &[FileReport]) -> Option<String> {
 
 /// Reads files, and the logs and marker files in folders.
 pub fn read_all(inputs: &[PathBuf]) -> (Vec<Process>, Vec<FileReport>) {
-    let (files, mut reports) = files_of(inputs);
+    let (mut files, mut reports) = (Vec::new(), Vec::new());
+    for input in inputs {
+        if !input.is_dir() {
+            files.push(input.clone());
+            continue;
+        }
+        let before = files.len() + reports.len();
+        folder::add(input, 0, &mut files, &mut reports);
+        if files.len() + reports.len() == before {
+            let text = "has no log and no marker file";
+            reports.push(FileReport::unreadable(input, text));
+        }
+    }
     let mut store = Store::default();
     let files = files.iter().enumerate();
-    reports.extend(files.map(|(i, path)| read_file(path, i, &mut store)));
+    reports.extend(files.map(|(index, path)| {
+        let name = path.to_string_lossy();
+        Reader::new(&name, index, &mut store).run(source::open(path))
+    }));
     let (processes, copies) = store.finish();
     for copy in copies {
         let is_of =
@@ -133,92 +148,53 @@ pub fn read_all(inputs: &[PathBuf]) -> (Vec<Process>, Vec<FileReport>) {
     (processes, reports)
 }
 
-/// The files of all inputs, and a report on each folder without files, and each zip file.
-fn files_of(inputs: &[PathBuf]) -> (Vec<PathBuf>, Vec<FileReport>) {
-    let (mut files, mut reports) = (Vec::new(), Vec::new());
-    for input in inputs {
-        if !input.is_dir() {
-            files.push(input.clone());
-            continue;
-        }
-        let found = folder::files(input);
-        if found.files.is_empty() && found.zips.is_empty() && found.errors.is_empty() {
-            let text = "has no log and no marker file";
-            reports.push(FileReport::unreadable(input, text));
-        }
-        for zip in found.zips {
-            let text = "is a zip file, whose logs are not read; unpack it, and name its folder";
-            let mut report = FileReport::of(&zip);
-            report.add_note(None, text);
-            reports.push(report);
-        }
-        let errors = found.errors.iter();
-        reports.extend(errors.map(|(folder, error)| FileReport::unreadable(folder, reason(error))));
-        files.extend(found.files);
-    }
-    (files, reports)
-}
-
-/// Reads one file with these contents.
-#[cfg(test)]
-pub fn read_bytes(bytes: &[u8]) -> (Vec<Process>, FileReport) {
-    let mut store = Store::default();
-    let lines = Lines::new(Box::new(std::io::Cursor::new(bytes.to_vec())));
-    let report = Reader::new(Path::new("log.txt"), 0, &mut store).run(lines);
-    (store.finish().0, report)
-}
-
-fn read_file(path: &Path, index: usize, store: &mut Store) -> FileReport {
-    match source::open(path) {
-        Ok(lines) => Reader::new(path, index, store).run(lines),
-        Err(error) => FileReport::unreadable(path, open_error(path, &error)),
-    }
-}
-
-/// The message for a file that cannot be opened. A shell passes on a pattern that matches no file,
-/// so a missing path with `*` is such a pattern.
-fn open_error(path: &Path, error: &io::Error) -> String {
-    let is_pattern = path.as_os_str().as_encoded_bytes().contains(&b'*');
-    match error.kind() {
-        io::ErrorKind::NotFound if is_pattern => "no file matches".to_owned(),
-        _ => reason(error),
-    }
-}
-
 struct Reader<'a> {
     report: FileReport,
     store: &'a mut Store,
-    log: String,
+    log: &'a str,
     index: usize,
-    first_time: Option<f64>,
-    /// The `[RSS]` line read last, until it is known whether a `[MEM]` line completes it.
-    pending: Option<(Sample, u64)>,
+    /// The first time in microseconds.
+    epoch: Option<u64>,
+    /// The marker read last, until it is known whether a `[MEM]` line completes it, and its line.
+    pending: Option<(Box<Marker>, u64)>,
     /// Markers of processes beyond the limit of the store.
     dropped_markers: u64,
-    /// A record of a newer format version was reported.
-    has_reported_version: bool,
+    /// The newest version of the markers so far.
+    version: u32,
 }
 
 impl<'a> Reader<'a> {
-    fn new(path: &Path, index: usize, store: &'a mut Store) -> Self {
+    fn new(path: &'a str, index: usize, store: &'a mut Store) -> Self {
         Reader {
-            report: FileReport::of(path),
+            report: FileReport::of(Path::new(path)),
             store,
-            log: without_rotation(&path.to_string_lossy()).to_owned(),
+            log: without_rotation(path),
             index,
-            first_time: None,
+            epoch: None,
             pending: None,
             dropped_markers: 0,
-            has_reported_version: false,
+            version: FORMAT_VERSION,
         }
     }
 
-    fn run(mut self, mut lines: Lines) -> FileReport {
+    fn run(mut self, lines: io::Result<Lines>) -> FileReport {
+        match lines {
+            Ok(lines) => self.read(lines),
+            // A shell passes on a pattern that matches no file.
+            Err(error) if error.kind() == NotFound && self.report.path.contains('*') => {
+                self.report.add_error(None, "no file matches");
+            }
+            Err(error) => self.report.add_error(None, reason(&error)),
+        }
+        self.report
+    }
+
+    fn read(&mut self, mut lines: Lines) {
         loop {
             match lines.next() {
                 Ok(Some(line)) => {
-                    let content = line::read(line.bytes, line.end);
-                    self.add_line(content, lines.number);
+                    let (parts, is_whole) = (line::parts(line), line.ends_with(b"\n"));
+                    self.add_line(parts, lines.number, is_whole);
                 }
                 Ok(None) => break,
                 Err(error) => {
@@ -230,73 +206,68 @@ impl<'a> Reader<'a> {
         }
         self.add_pending();
         self.report.lines = lines.number;
-        self.add_summary()
+        if self.dropped_markers > 0 {
+            let dropped = self.dropped_markers;
+            let text = format!("too many processes; {dropped} markers are left out");
+            self.report.add_error(None, text);
+        }
     }
 
-    fn add_line(&mut self, content: LineContent, line: u64) {
-        self.report.other_lines += u64::from(content.is_empty());
-        for sample in content.samples {
-            self.add_pending();
-            match sample.pid {
-                Some(_) => self.add(sample, line),
-                None => self.pending = Some((sample, line)),
+    /// Adds the parts of a line. A line without its newline is not whole.
+    fn add_line(&mut self, parts: Vec<Part>, line: u64, is_whole: bool) {
+        self.report.other_lines += u64::from(parts.is_empty());
+        for part in parts {
+            match part {
+                Part::Marker(marker) => {
+                    self.add_pending();
+                    self.report.markers += 1;
+                    self.note_version(marker.v, line);
+                    self.pending = Some((marker, line));
+                }
+                Part::Memory(memory) => {
+                    if let Some((marker, _)) = &mut self.pending {
+                        marker.complete(*memory);
+                    }
+                }
+                Part::Sites(record) => {
+                    self.add_pending();
+                    self.store.add_sites(*record);
+                }
+                Part::Error(error) if is_whole => self.report.add_error(Some(line), error),
+                Part::Error(error) => {
+                    let text = error + "; the file may still be growing";
+                    self.report.add_error(Some(line), text);
+                }
             }
         }
-        if let Some(memory) = content.memory
-            && let Some((sample, _)) = &mut self.pending
-        {
-            sample.complete(&memory);
-        }
-        if let Some(record) = content.sites {
-            self.store.add_sites(*record);
-        }
-        if let Some(error) = content.error {
-            self.report.add_error(Some(line), error);
-        }
     }
 
-    fn add_pending(&mut self) {
-        if let Some((sample, line)) = self.pending.take() {
-            self.add(sample, line);
-        }
-    }
-
-    fn add(&mut self, sample: Sample, line: u64) {
-        self.report.markers += 1;
-        let newer = sample.format_version;
-        let newer = newer.filter(|version| *version > f64::from(FORMAT_VERSION));
-        if let Some(version) = newer.filter(|_| !self.has_reported_version) {
-            self.has_reported_version = true;
+    fn note_version(&mut self, version: u32, line: u64) {
+        if version > self.version {
+            self.version = version;
             let text = format!(
                 "records of version {version}, which is newer than version {FORMAT_VERSION} of this flarena; \
                  unknown fields are ignored"
             );
             self.report.add_note(Some(line), text);
         }
-        self.first_time = self.first_time.or(sample.t);
+    }
+
+    fn add_pending(&mut self) {
+        let Some((marker, line)) = self.pending.take() else {
+            return;
+        };
+        self.epoch = self.epoch.or(marker.t.map(|t| (t * 1e6) as u64));
         let source = SourceLine {
-            log: &self.log,
-            epoch: self
-                .first_time
-                .map_or(self.index as u64, |t| (t * 1e6) as u64),
+            log: self.log,
+            epoch: self.epoch.unwrap_or(self.index as u64),
             line,
         };
-        match self.store.add(&sample, &source) {
+        match self.store.add(&marker, &source) {
             None => {}
             Some(Notice::Repeated) => self.report.repeated_markers += 1,
             Some(Notice::TooManyProcesses) => self.dropped_markers += 1,
         }
-    }
-
-    fn add_summary(self) -> FileReport {
-        let mut report = self.report;
-        if self.dropped_markers > 0 {
-            let dropped = self.dropped_markers;
-            let text = format!("too many processes; {dropped} markers are left out");
-            report.add_error(None, text);
-        }
-        report.lacks_markers = report.markers == 0 && !report.is_incomplete;
-        report
     }
 }
 
@@ -311,4 +282,4 @@ fn without_rotation(path: &str) -> &str {
 }
 
 #[cfg(test)]
-mod tests;
+pub mod tests;

@@ -9,8 +9,7 @@ use memchr::memchr;
 
 const BUFFER_BYTES: usize = 256 * 1024;
 /// A longer line is cut, so that the memory of the report stays bounded. Markers are much shorter.
-const MAX_LINE_BYTES: usize = 256 * 1024;
-
+const MAX_LINE_BYTES: u64 = 256 * 1024;
 /// No further parts are added to a longer line.
 const MAX_JOINED_BYTES: usize = 1 << 20;
 
@@ -23,10 +22,9 @@ const PACKED: [(&[u8], &str); 4] = [
 ];
 
 pub fn open(path: &Path) -> io::Result<Lines> {
-    let inner: Box<dyn Read> = if path.as_os_str() == "-" {
-        Box::new(io::stdin())
-    } else {
-        Box::new(File::open(path)?)
+    let inner: Box<dyn Read> = match path.as_os_str() == "-" {
+        true => Box::new(io::stdin()),
+        false => Box::new(File::open(path)?),
     };
     let mut plain = BufReader::with_capacity(BUFFER_BYTES, inner);
     let start = plain.fill_buf()?;
@@ -66,9 +64,8 @@ impl Read for Utf16 {
         while buffer.len() - written >= char::MAX_LEN_UTF8 {
             let mut unit = [0; 2];
             match self.bytes.read_exact(&mut unit) {
-                Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => break,
-                Err(error) => return Err(error),
+                read => read?,
             }
             let letter = char::from_u32(u32::from((self.unit)(unit)));
             let letter = letter.unwrap_or(char::REPLACEMENT_CHARACTER);
@@ -86,18 +83,6 @@ pub struct Lines {
     pub number: u64,
 }
 
-pub struct Line<'a> {
-    pub bytes: &'a [u8],
-    pub end: LineEnd,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LineEnd {
-    Newline,
-    /// The file ended without a newline, or the line was longer than the limit.
-    Cut,
-}
-
 impl Lines {
     pub fn new(bytes: Box<dyn BufRead>) -> Self {
         Lines {
@@ -107,24 +92,21 @@ impl Lines {
         }
     }
 
-    /// The next line, or the parts of one line that a container runtime has divided.
-    pub fn next(&mut self) -> io::Result<Option<Line<'_>>> {
+    /// The next line, or the parts of one line that a container runtime has divided. It lacks a newline if the file ended
+    /// without one, or if the line was longer than the limit.
+    pub fn next(&mut self) -> io::Result<Option<&[u8]>> {
         self.buffer.clear();
         loop {
             let begin = self.buffer.len();
-            let mut start = (&mut self.bytes).take(MAX_LINE_BYTES as u64);
+            let mut start = (&mut self.bytes).take(MAX_LINE_BYTES);
             let is_last = start.read_until(b'\n', &mut self.buffer)? == 0;
             if is_last && begin == 0 {
                 return Ok(None);
             }
-            let end = match self.buffer.ends_with(b"\n") {
-                true => LineEnd::Newline,
-                false => {
-                    self.bytes.skip_until(b'\n')?;
-                    LineEnd::Cut
-                }
-            };
             self.number += u64::from(!is_last);
+            if !self.buffer.ends_with(b"\n") {
+                self.bytes.skip_until(b'\n')?;
+            }
             let part = divided(&self.buffer[begin..]);
             if let Some((length, _)) = part.filter(|_| begin > 0) {
                 // The first part keeps its time.
@@ -132,8 +114,7 @@ impl Lines {
             }
             let more_follows = part.is_some_and(|(_, more_follows)| more_follows);
             if is_last || !more_follows || self.buffer.len() > MAX_JOINED_BYTES {
-                let bytes = &self.buffer;
-                return Ok(Some(Line { bytes, end }));
+                return Ok(Some(&self.buffer));
             }
             let content = self.buffer.strip_suffix(b"\n").unwrap_or(&self.buffer);
             self.buffer.truncate(content.len());
@@ -144,19 +125,15 @@ impl Lines {
 /// The length of the prefix of a line that the container runtime (CRI) may have divided, and whether more follows:
 /// `2026-03-01T09:00:00.1Z stderr P ...`.
 fn divided(line: &[u8]) -> Option<(usize, bool)> {
-    const STREAMS: [&[u8]; 2] = [b" stdout ", b" stderr "];
+    const STREAM: usize = b" stderr ".len();
     let after_time = memchr(b' ', line)?;
-    let tag = after_time + STREAMS[0].len();
-    let is_stream = STREAMS
-        .iter()
-        .any(|stream| line[after_time..].starts_with(stream));
-    let content = line.get(tag..)?;
-    let more_follows = match content {
-        [b'P', b' ', ..] => true,
-        [b'F', b' ', ..] => false,
+    let (stream, content) = line[after_time..].split_at_checked(STREAM)?;
+    let more_follows = match (stream, content) {
+        (b" stdout " | b" stderr ", [b'P', b' ', ..]) => true,
+        (b" stdout " | b" stderr ", [b'F', b' ', ..]) => false,
         _ => return None,
     };
-    is_stream.then_some((tag + 2, more_follows))
+    Some((after_time + STREAM + 2, more_follows))
 }
 
 #[cfg(test)]
@@ -168,14 +145,9 @@ mod tests {
         let mut lines = Lines::new(Box::new(&b"one\n\nthree"[..]));
         let mut seen = Vec::new();
         while let Some(line) = lines.next().unwrap() {
-            seen.push((line.bytes.to_vec(), line.end));
+            seen.push(line.to_vec());
         }
-        let expected: [(&[u8], LineEnd); 3] = [
-            (b"one\n", LineEnd::Newline),
-            (b"\n", LineEnd::Newline),
-            (b"three", LineEnd::Cut),
-        ];
-        assert!(seen.iter().map(|(b, end)| (&b[..], *end)).eq(expected));
+        assert_eq!(seen, [&b"one\n"[..], b"\n", b"three"]);
         assert_eq!(lines.number, 3);
     }
 
@@ -183,8 +155,9 @@ mod tests {
     fn an_endless_line_takes_bounded_memory() {
         let endless = BufReader::new(io::repeat(b'x').take(20 << 20));
         let mut lines = Lines::new(Box::new(endless));
-        assert_eq!(lines.next().unwrap().unwrap().bytes.len(), MAX_LINE_BYTES);
-        assert!(lines.buffer.capacity() <= 2 * MAX_LINE_BYTES);
+        let max = MAX_LINE_BYTES as usize;
+        assert_eq!(lines.next().unwrap().unwrap().len(), max);
+        assert!(lines.buffer.capacity() <= 2 * max);
         assert!(lines.next().unwrap().is_none());
     }
 }

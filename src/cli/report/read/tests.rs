@@ -16,6 +16,14 @@ fn read_bytes(name: &str, bytes: &[u8]) -> (Vec<Process>, FileReport) {
     (processes, reports.remove(0))
 }
 
+/// Reads a file with these contents from memory.
+pub fn read_from_memory(bytes: &[u8]) -> (Vec<Process>, FileReport) {
+    let mut store = Store::default();
+    let lines = Lines::new(Box::new(std::io::Cursor::new(bytes.to_vec())));
+    let report = Reader::new("log.txt", 0, &mut store).run(Ok(lines));
+    (store.finish().0, report)
+}
+
 fn read_text(name: &str, text: &str) -> (Vec<Process>, FileReport) {
     read_bytes(name, text.as_bytes())
 }
@@ -30,8 +38,9 @@ fn points(process: &Process) -> &[Point] {
     process.stages[0].1.points()
 }
 
-fn rounds(process: &Process) -> Vec<f64> {
-    points(process).iter().map(|point| point.round).collect()
+fn rounds(process: &Process) -> Vec<i64> {
+    let points = points(process).iter();
+    points.filter_map(|point| point.round).collect()
 }
 
 /// The record with another round and sequence number.
@@ -49,15 +58,21 @@ fn a_record_is_read_with_all_its_fields() {
     assert_eq!((&*process.proc, &*process.site_names()), ("TR", "site-1"));
     assert_eq!(process.peak_rss, 2097152.0);
     let point = &points(process)[0];
-    assert_eq!((point.round, point.sizes[Size::Live]), (3.0, 400.0));
-    assert!(point.sizes[Size::Recycled].is_nan() && process.cgroup_limit.is_nan());
+    assert_eq!(
+        (point.round, point.sizes.get(Size::Live)),
+        (Some(3), Some(400.0))
+    );
+    assert_eq!(
+        (point.sizes.get(Size::Recycled), process.cgroup_limit),
+        (None, None)
+    );
 }
 
 #[test]
 fn both_forms_that_the_library_writes_are_read() {
     let marker: flarena_shared::marker::Marker = serde_json::from_str(RECORD).unwrap();
     let (processes, report) = read_text("shim", &marker.to_json_line());
-    assert!(!report.is_incomplete && points(&processes[0])[0].sizes[Size::Live] == 400.0);
+    assert!(!report.is_incomplete && points(&processes[0])[0].sizes.get(Size::Live) == Some(400.0));
     let (processes, report) = read_text("shim-text", &marker.to_text_line());
     assert!(!report.is_incomplete && processes[0].stages[0].1.first_rss() == 1048576.0);
 }
@@ -73,7 +88,7 @@ fn rss_lines_of_nvflare_are_read_among_other_lines() {
         (1, 2, false)
     );
     assert_eq!((processes[0].proc.as_str(), processes[0].pid), ("CA", None));
-    assert_eq!(points(&processes[0])[0].t, 1_795_156_367.25);
+    assert_eq!(points(&processes[0])[0].t, Some(1_795_156_367.25));
 }
 
 #[test]
@@ -89,7 +104,7 @@ fn a_memory_line_completes_the_rss_line_of_its_process_before_it() {
         (2, 1, false)
     );
     let first = points(&processes[0])[0].clone();
-    let megabytes = |size| first.sizes[size] / 1048576.0;
+    let megabytes = |size| (first.sizes.get(size).unwrap() / 1048576.0 * 1000.0).round() / 1000.0;
     assert_eq!(
         (megabytes(Size::Rss), megabytes(Size::Live)),
         (512.0, 402.1)
@@ -98,8 +113,9 @@ fn a_memory_line_completes_the_rss_line_of_its_process_before_it() {
         (megabytes(Size::Anon), megabytes(Size::Cgroup)),
         (422.0, 1000.0)
     );
-    assert_eq!(processes[0].cgroup_limit, 1024.0 * 1048576.0);
-    assert!(points(&processes[1])[0].sizes[Size::Live].is_nan());
+    assert_eq!(processes[0].cgroup_limit, Some(1024.0 * 1048576.0));
+    assert_eq!(processes[0].peak_rss, 812.0 * 1048576.0);
+    assert_eq!(points(&processes[1])[0].sizes.get(Size::Live), None);
 }
 
 #[test]
@@ -113,7 +129,7 @@ fn markers_inside_json_logs_are_read() {
         (2, false),
         "{report:?}"
     );
-    assert_eq!(points(&processes[0])[0].t, 1_795_156_366.0);
+    assert_eq!(points(&processes[0])[0].t, Some(1_795_156_366.0));
     assert_eq!(processes[1].pid, Some(123));
     let (_, report) = read_text("prefix", &format!("2026-03-01T09:00:00Z {docker}\n"));
     assert_eq!((report.markers, report.is_incomplete), (1, false));
@@ -164,7 +180,7 @@ fn markers_are_read_in_the_forms_of_other_loggers() {
         let first = points(&processes[0])[0].clone();
         assert_eq!(
             (first.round, first.peak),
-            (3.0, 100.0 * 1048576.0),
+            (Some(3), 100.0 * 1048576.0),
             "{shown}"
         );
         assert_eq!(processes[0].site_names(), "site-1", "{shown}");
@@ -363,7 +379,7 @@ fn a_clock_that_goes_back_keeps_the_order() {
     let text = [line(0, 5000.0), line(1, 1000.0), line(2, 1010.0)].join("\n") + "\n";
     let (processes, report) = read_text("clock", &text);
     assert_eq!(messages(&report), []);
-    assert_eq!(rounds(&processes[0]), [0.0, 1.0, 2.0]);
+    assert_eq!(rounds(&processes[0]), [0, 1, 2]);
 }
 
 #[test]
@@ -459,7 +475,7 @@ fn parts_of_a_rotated_log_are_one_process_in_time_order() {
     let older = scratch.write("log.txt.1", &(line(10, 0) + &line(20, 1)));
     let (processes, _) = read_all(&[newer, older]);
     assert_eq!(processes.len(), 1);
-    assert_eq!(rounds(&processes[0]), [0.0, 1.0, 2.0, 3.0]);
+    assert_eq!(rounds(&processes[0]), [0, 1, 2, 3]);
 }
 
 #[test]
@@ -550,4 +566,30 @@ fn two_logs_of_one_process_are_counted_once_and_logs_of_two_runs_twice() {
     };
     assert_eq!(names(&[json, text.clone()]), ["CJ"]);
     assert_eq!(names(&[text, later]), ["CJ", "CJ"]);
+}
+
+#[test]
+fn equal_first_lines_of_two_logs_are_of_one_process_only_if_the_whole_log_is_a_copy() {
+    let log = |site: &str, mark: &str| {
+        let send = |round: u32| format!("[RSS] TR s={site} r={round} send: 90.4 MB");
+        let lines = std::iter::once("[RSS] TR s=- r=- load: 20.4 MB".to_owned());
+        let lines = lines.chain((0..12).map(send)).enumerate();
+        let lines =
+            lines.map(|(minute, line)| format!("2026-11-25 06:{minute:02}:00{mark} {line}\n"));
+        lines.collect::<String>()
+    };
+    let scratch = Scratch::new();
+    let first = scratch.write("a/stderr", &log("site-1", ",123"));
+    let copy = scratch.write("b/stderr", &log("site-1", ".5Z"));
+    let other = scratch.write("c/stderr", &log("site-2", ",500"));
+    let counts = |paths: &[PathBuf]| {
+        let (processes, reports) = read_all(paths);
+        let repeated = reports.iter().map(|report| report.repeated_markers);
+        (processes.len(), repeated.collect::<Vec<_>>())
+    };
+    assert_eq!(counts(&[first.clone(), other]), (4, vec![0, 0]));
+    assert_eq!(counts(&[first, copy]), (2, vec![0, 13]));
+    let first = scratch.write("d/stderr", &log("-", ",123"));
+    let copy = scratch.write("e/stderr", &log("-", ",123"));
+    assert_eq!(counts(&[first, copy]), (1, vec![0, 13]));
 }

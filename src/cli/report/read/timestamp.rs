@@ -16,19 +16,14 @@ fn seconds(text: &[u8]) -> Option<f64> {
     if !(text[4] == b'-' && text[13] == b':' && matches!(text[10], b' ' | b'T')) {
         return None;
     }
-    let is_fraction =
-        |text: &&[u8]| matches!(text, [b',' | b'.', digit, ..] if digit.is_ascii_digit());
-    let digits = Some(&text[LENGTH..])
-        .filter(is_fraction)
-        .map_or(0, |fraction| {
-            let digits = fraction[1..].iter().take_while(|c| c.is_ascii_digit());
-            1 + digits.take(9).count()
-        });
-    let time = str::from_utf8(&text[..LENGTH + digits]).ok()?;
-    let time = Offset::UTC
-        .to_timestamp(time.parse::<DateTime>().ok()?)
-        .ok()?;
-    Some(time.as_microsecond() as f64 / 1e6)
+    let digits = match &text[LENGTH..] {
+        [b',' | b'.', rest @ ..] => rest.iter().take_while(|c| c.is_ascii_digit()).count(),
+        _ => 0,
+    };
+    let fraction = if digits > 0 { 1 + digits.min(9) } else { 0 };
+    let time = str::from_utf8(&text[..LENGTH + fraction]).ok()?;
+    let time = Offset::UTC.to_timestamp(time.parse::<DateTime>().ok()?);
+    Some(time.ok()?.as_microsecond() as f64 / 1e6)
 }
 
 #[cfg(test)]

@@ -65,7 +65,13 @@ impl Change {
     /// `None` if there is no value, or one that is not above zero.
     pub fn between(base: &[f64], new: &[f64]) -> Option<Self> {
         let (base, new) = (Logs::of(base)?, Logs::of(new)?);
-        Some(Change::of(new.mean - base.mean, half_width(&base, &new)))
+        let total = base.squared_error + new.squared_error;
+        let part = |logs: &Logs| logs.squared_error.powi(2) / (logs.count as f64 - 1.0);
+        // Equal runs have no error; then any number of degrees serves.
+        let degrees = (total.powi(2) / (part(&base) + part(&new))).max(1.0);
+        let has_runs = base.count > 1 && new.count > 1;
+        let half_width = has_runs.then(|| t_975(degrees) * total.sqrt());
+        Some(Change::of(new.mean - base.mean, half_width))
     }
 
     /// Compares two means with their intervals.
@@ -162,17 +168,6 @@ impl Logs {
             count: values.len(),
         })
     }
-}
-
-fn half_width(a: &Logs, b: &Logs) -> Option<f64> {
-    if a.count < 2 || b.count < 2 {
-        return None;
-    }
-    let total = a.squared_error + b.squared_error;
-    let part = |logs: &Logs| logs.squared_error.powi(2) / (logs.count as f64 - 1.0);
-    // Equal runs have no error; then any number of degrees serves.
-    let degrees = (total.powi(2) / (part(a) + part(b))).max(1.0);
-    Some(t_975(degrees) * total.sqrt())
 }
 
 #[cfg(test)]

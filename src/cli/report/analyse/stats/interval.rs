@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::line::{lag_1_correlation, mean, t_975, Known};
+use super::line::{t_975, Known, CHOICE};
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Interval {
@@ -14,25 +14,30 @@ pub struct Interval {
     pub high: f64,
 }
 
-/// Samples that resemble their neighbours count as fewer independent ones.
 pub fn mean_interval(values: &[f64]) -> Interval {
-    let (n, value) = (values.len() as f64, mean(values));
-    if n < 3.0 {
-        let (low, high) = (f64::NAN, f64::NAN);
-        return Interval { value, low, high };
-    }
     let mut line = Known::constant(values.len());
     line.add(&(0..values.len()).map(|i| i as f64).collect::<Vec<_>>());
-    let left = line.left_of(values);
-    let correlation = lag_1_correlation(&left).clamp(0.0, 0.95);
-    let independent = (n * (1.0 - correlation) / (1.0 + correlation)).max(2.0);
-    let variance = left.iter().map(|v| v * v).sum::<f64>() / (n - 1.0);
-    let half = t_975(independent - 1.0) * (variance / independent).sqrt();
+    let value = values.iter().sum::<f64>() / values.len().max(1) as f64;
+    let half = match values.len() {
+        0..3 => f64::NAN,
+        _ => CHOICE * half_width(&line, values),
+    };
     Interval {
         value,
         low: value - half,
         high: value + half,
     }
+}
+
+/// Half of the 95 % interval of the mean of samples whose slow changes are noise, too. A season does not widen it.
+pub fn half_width_of_mean(values: &[f64]) -> f64 {
+    half_width(&Known::constant(values.len()), values)
+}
+
+/// Half of the 95 % interval of a mean, from the slow changes that no shape explains.
+fn half_width(known: &Known, values: &[f64]) -> f64 {
+    let (deviation, degrees) = known.slow_deviation(values);
+    t_975(degrees) * deviation / (values.len() as f64).sqrt()
 }
 
 #[cfg(test)]

@@ -7,8 +7,12 @@
 /// Allocators and the kernel change sizes in pieces of up to this size.
 const RESOLUTION_BYTES: f64 = 64.0 * 1024.0;
 
-/// Teeth, steps and the last regime are chosen by the same samples, which makes residuals too small.
-const CHOICE: f64 = 1.2;
+/// Teeth, steps and the last regime are chosen by the same samples, which makes residuals too small. So does the trend of a
+/// mean.
+pub const CHOICE: f64 = 1.2;
+
+/// The share of x that a shape may explain.
+const MAX_RESEMBLANCE: f64 = 0.9;
 
 /// Growth of y per unit of x, with the bounds of its 95 % interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -19,13 +23,25 @@ pub struct Slope {
 }
 
 impl Slope {
+    pub fn around(per_x: f64, half_width: f64) -> Slope {
+        Slope {
+            per_x,
+            low: per_x - half_width,
+            high: per_x + half_width,
+        }
+    }
+
+    /// Changes the slope and its bounds alike.
+    pub fn map(self, change: impl Fn(f64) -> f64) -> Slope {
+        let Slope { per_x, low, high } = self;
+        let [per_x, low, high] = [per_x, low, high].map(change);
+        Slope { per_x, low, high }
+    }
+
     /// The slope of the opposite change.
     pub fn negated(self) -> Slope {
-        Slope {
-            per_x: -self.per_x,
-            low: -self.high,
-            high: -self.low,
-        }
+        let (low, high) = (self.high, self.low);
+        Slope { low, high, ..self }.map(|rate| -rate)
     }
 }
 
@@ -42,21 +58,17 @@ impl Line {
         Line::beside(&[], x, y)
     }
 
-    /// `resolution` is the smallest change that y can show.
-    pub fn with_resolution(x: &[f64], y: &[f64], resolution: f64) -> Line {
-        Line::fit(&[], x, y, resolution)
-    }
-
     /// The line, if y also contains unknown multiples of these shapes, such as a tooth. They are
     /// fitted together with the line, so that the interval accounts for them.
     pub fn beside(shapes: &[Vec<f64>], x: &[f64], y: &[f64]) -> Line {
-        Line::fit(shapes, x, y, RESOLUTION_BYTES)
-    }
-
-    fn fit(shapes: &[Vec<f64>], x: &[f64], y: &[f64], resolution: f64) -> Line {
         let mut known = Known::constant(x.len());
-        for shape in free_shapes(shapes, x) {
-            known.add(&shape);
+        let (constant, alone) = (known.clone(), known.left_of(x));
+        for shape in shapes {
+            // A shape that x resembles too much cannot be told from the line.
+            let shared = explained(&constant.left_of(shape), &alone);
+            if shared < MAX_RESEMBLANCE * dot(&alone, &alone) {
+                known.add(shape);
+            }
         }
         let own = known.left_of(x);
         let squares = dot(&own, &own);
@@ -65,12 +77,8 @@ impl Line {
         known.add(x);
         let (deviation, degrees) = known.slow_deviation(y);
         let half_width = CHOICE * t_975(degrees) * deviation / squares.sqrt()
-            + resolution / (x[x.len() - 1] - x[0]);
-        let slope = Slope {
-            per_x,
-            low: per_x - half_width,
-            high: per_x + half_width,
-        };
+            + RESOLUTION_BYTES / (x[x.len() - 1] - x[0]);
+        let slope = Slope::around(per_x, half_width);
         Line { slope, weights }
     }
 
@@ -91,35 +99,6 @@ fn slope_of(weights: &[f64], y: &[f64]) -> f64 {
 
 fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
-}
-
-pub fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len().max(1) as f64
-}
-
-/// The estimate of the lag-1 autocorrelation of values with mean 0.
-pub fn lag_1_correlation(values: &[f64]) -> f64 {
-    let squares = dot(values, values);
-    match squares > 0.0 {
-        true => dot(values, &values[1..]) / squares,
-        false => 0.0,
-    }
-}
-
-/// The shapes that change, and that x does not resemble too much to be told apart from.
-fn free_shapes(shapes: &[Vec<f64>], x: &[f64]) -> Vec<Vec<f64>> {
-    const MAX_RESEMBLANCE: f64 = 0.9;
-    let centred = |of: &[f64]| -> Vec<f64> {
-        let middle = mean(of);
-        of.iter().map(|value| value - middle).collect()
-    };
-    let x = centred(x);
-    let is_free = |shape: &&Vec<f64>| {
-        let shape = centred(shape);
-        let squares = dot(&shape, &shape);
-        squares > 0.0 && dot(&shape, &x).powi(2) < MAX_RESEMBLANCE * squares * dot(&x, &x)
-    };
-    shapes.iter().filter(is_free).cloned().collect()
 }
 
 /// Shapes that a fit knows, as orthogonal vectors.
@@ -169,10 +148,13 @@ impl Known {
         let degrees = wanted.min(values.len().saturating_sub(self.0.len())).max(1);
         let (mut squares, mut found) = (0.0, 0);
         for frequency in 1..values.len() {
+            if found == degrees {
+                break;
+            }
             let angle = std::f64::consts::PI * frequency as f64 / n;
             let cosine = (0..values.len()).map(|i| (angle * (i as f64 + 0.5)).cos());
             let cosine: Vec<f64> = cosine.collect();
-            if found < degrees && known.add(&cosine) {
+            if known.add(&cosine) {
                 squares += explained(&known.0[known.0.len() - 1], &left);
                 found += 1;
             }

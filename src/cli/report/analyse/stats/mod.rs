@@ -3,23 +3,18 @@
 //! There is one estimator (`line`) and one classification (`trend`), so that the tables, sentences,
 //! JSON and `--fail-on` show the same numbers.
 
-mod bursts;
 mod change;
-mod cleaned;
 mod interval;
 mod line;
-mod noise;
 mod regime;
 mod robust;
 mod segments;
+mod series;
 mod teeth;
 mod trend;
 
-#[cfg(test)]
-pub mod random;
-
 pub use change::{Change, Spread, Verdict as ChangeVerdict};
-pub use interval::{mean_interval, Interval};
+pub use interval::{half_width_of_mean, mean_interval, Interval};
 pub use line::{Line, Slope};
 pub use regime::{Step, MIN_ROUNDS, MIN_SETTLED_ROUNDS};
 pub use robust::{median, quantile};

@@ -1,11 +1,13 @@
 //! The last regime of a series: the segments at its end that have one slope, with steps between
-//! them. It decides the trend, because a rise before it has ended.
+//! them. It decides the trend, because a rise before it has ended. A series without such segments has one bend or one
+//! step at most.
 
-use super::bursts::segments_without_bursts;
-use super::cleaned::Cleaned;
+use std::ops::Range;
+
 use super::line::{Known, Line};
 use super::robust::median;
 use super::segments::Segment;
+use super::series::Series;
 
 /// Fewer rounds get no verdict.
 pub const MIN_ROUNDS: usize = 5;
@@ -28,6 +30,12 @@ pub struct Step {
     pub height: f64,
 }
 
+/// A step at a sample: 0 before it, and 1 from it on.
+pub fn after(index: usize, samples: Range<usize>) -> Vec<f64> {
+    let shape = samples.map(|sample| f64::from(u8::from(sample >= index)));
+    shape.collect()
+}
+
 #[derive(Default)]
 pub struct Regime {
     /// The first sample.
@@ -35,102 +43,114 @@ pub struct Regime {
     pub steps: Vec<Step>,
     /// The rise from the first sample of the series.
     pub rise_before: f64,
-    /// The series rose faster before, or at the start of the regime.
+    /// The series rose much faster before, or at the start of the regime.
     pub is_slowing: bool,
-    /// No segment needs a slope.
-    pub is_flat: bool,
+    /// Steps down in the whole series, which `last` counts.
+    pub falls: usize,
 }
 
 impl Regime {
-    /// All samples, with one step if the slow changes of the noise are far too small for it.
-    pub fn whole(series: &Cleaned) -> Regime {
-        /// The squares that the step explains, in variances of the noise.
-        const CERTAIN: f64 = 50.0;
-        let n = series.y.len();
-        let mut known = Known::constant(n);
-        known.add(&series.x);
-        let left = known.left_of(&series.y);
-        let steps = (MIN_ROUNDS..n.saturating_sub(MIN_ROUNDS)).map(|index| {
-            let (height, explained) = known.share_of(&after(index, 0..n), &left);
-            (explained, Step { index, height })
-        });
-        let best = steps.max_by(|a, b| a.0.total_cmp(&b.0));
-        let is_certain = |(explained, step): &(f64, Step)| {
-            let mut known = known.clone();
-            known.add(&after(step.index, 0..n));
-            let noise = known.slow_deviation(&series.y).0;
-            *explained > CERTAIN * noise.max(series.noise.deviation).powi(2)
+    /// All samples with one step, or those after one bend, if the slow changes of the noise are far too small for it.
+    pub fn whole(series: &Series, material: f64) -> Regime {
+        /// The squares that a step or bend explains, in variances of the noise.
+        const CERTAIN_STEP: f64 = 50.0;
+        const CERTAIN_BEND: f64 = 20.0;
+        let (x, y, n) = (&series.x, &series.y, series.y.len());
+        let mut line = Known::constant(n);
+        line.add(x);
+        let left = line.left_of(y);
+        // The shape that explains most, if it leaves so many samples after it, and its squares in variances.
+        let best = |least_after: usize, shape: &dyn Fn(usize) -> Vec<f64>, least_noise: f64| {
+            let indices = MIN_ROUNDS..n.saturating_sub(least_after);
+            let changes = indices.map(|index| (line.share_of(&shape(index), &left), index));
+            let most = changes.max_by(|((_, a), _), ((_, b), _)| a.total_cmp(b));
+            let ((height, explained), index) = most?;
+            let mut known = line.clone();
+            known.add(&shape(index));
+            let noise = known.slow_deviation(y).0.max(least_noise);
+            Some((explained / noise.powi(2), Step { index, height }))
         };
-        let step = best.filter(is_certain).map(|(_, step)| step);
+        let step = best(
+            MIN_ROUNDS,
+            &|index| after(index, 0..n),
+            series.noise.deviation,
+        );
+        let before = |index: usize| x.iter().map(|at| (at - x[index]).min(0.0)).collect();
+        let bend = best(MIN_SETTLED_ROUNDS.max(n / 3), &before, 0.0);
+        let step = step.filter(|(explained, _)| *explained > CERTAIN_STEP);
+        // Where each quarter rises by as much, a bend is between the steps of a staircase.
+        let is_steady = rises_everywhere(series, material);
+        let bend = bend.filter(|(explained, _)| *explained > CERTAIN_BEND && !is_steady);
+        if let Some((explained, bend)) = bend
+            && step.is_none_or(|step| step.0 < explained)
+        {
+            let from = bend.index;
+            let before = Line::through(&x[..=from], &y[..=from]).slope.per_x;
+            return Regime {
+                from,
+                rise_before: before * (x[from] - x[0]),
+                is_slowing: slows_down(&x[from..], &y[from..]),
+                ..Regime::default()
+            };
+        }
         Regime {
-            steps: step.into_iter().collect(),
+            is_slowing: step.is_none() && slows_down(x, y),
+            steps: step.map(|(_, step)| step).into_iter().collect(),
             ..Regime::default()
         }
     }
 
-    /// Replaces bursts in the series. A change of less than `material` does not matter.
-    pub fn last(series: &mut Cleaned, material: f64) -> Regime {
+    /// Removes bursts from the series. A change of less than `material` does not matter.
+    pub fn last(series: &mut Series, material: f64) -> Regime {
         if series.y.len() < MIN_SETTLED_ROUNDS {
             return Regime::default();
         }
-        let found = segments_without_bursts(series, material);
+        let found = series.segments_without_bursts(material);
+        let heights = found.windows(2).map(|pair| height_between(series, pair));
+        Regime {
+            falls: heights.filter(|height| *height < -material).count(),
+            ..Regime::of(series, &found, material)
+        }
+    }
+
+    /// The last regime of a series with these segments.
+    fn of(series: &Series, found: &[Segment], material: f64) -> Regime {
         let n = series.y.len();
         let last = &found[found.len() - 1];
         let is_long_rise = last.slope != 0.0 && 2 * last.len() >= n;
         if !is_long_rise && rises_everywhere(series, material) {
             return Regime::default();
         }
-        let (before, same) = found.split_at(first_of_regime(series, &found, material));
+        let same = &found[first_of_regime(series, found, material)..];
         let (mut from, mut steps) = steps_between(series, same);
         // Steps at the start are a warm-up.
         let begin = usize::max(3, n / 10);
         while steps.first().is_some_and(|step| step.index <= begin) {
             from = steps.remove(0).index;
         }
-        let slope = same[0].slope;
-        let earlier = before.last().map_or(0.0, |segment| segment.slope);
-        let is_slowing = slope > 0.0 && earlier * SLOWER > slope && 2 * (n - from) < n;
-        let slows_down = steps.is_empty() && slows_down(&series.x[from..], &series.y[from..]);
-        if earlier != 0.0 && n - from > 2 * MIN_SETTLED_ROUNDS {
-            // The end of a warm-up still rises a little.
-            let skipped = from + same[0].len() / 2;
-            if steps.first().is_none_or(|step| step.index > skipped) {
-                from = skipped;
-            }
-        }
         steps.retain(|step| step.height.abs() > material);
+        let is_slowing = steps.is_empty() && slows_down(&series.x[from..], &series.y[from..]);
+        if from == 0 && steps.is_empty() {
+            return Regime::whole(series, material);
+        }
         let deciding = found.iter().find(|segment| segment.to > from);
         let level = deciding.map_or(0.0, |segment| segment.value_at(series.x[from]));
         let ups = steps.iter().filter(|step| step.height > 0.0).count();
-        let is_staircase = ups >= MIN_STAIRS && ups > 2 * (steps.len() - ups);
-        if is_staircase {
+        if ups >= MIN_STAIRS && ups > 2 * (steps.len() - ups) {
             steps.clear();
         }
         Regime {
             from,
             steps,
-            rise_before: if from > 0 { level - series.first } else { 0.0 },
-            is_slowing: is_slowing || slows_down,
-            is_flat: !is_staircase && same.iter().all(|segment| segment.slope == 0.0),
+            rise_before: if from > 0 { level - series.y[0] } else { 0.0 },
+            is_slowing,
+            falls: 0,
         }
     }
-
-    /// A shape for each step.
-    pub fn shapes_of_steps(&self, samples: usize) -> impl Iterator<Item = Vec<f64>> + '_ {
-        let shape = move |step: &Step| after(step.index, self.from..samples);
-        self.steps.iter().map(shape)
-    }
-}
-
-/// 0 before a sample, and 1 from it on.
-fn after(index: usize, samples: std::ops::Range<usize>) -> Vec<f64> {
-    samples
-        .map(|sample| f64::from(u8::from(sample >= index)))
-        .collect()
 }
 
 /// The first segment at the end of the series that has the same slope as the last ones.
-fn first_of_regime(series: &Cleaned, found: &[Segment], material: f64) -> usize {
+fn first_of_regime(series: &Series, found: &[Segment], material: f64) -> usize {
     let is_flat = |s: &Segment| {
         let rise = s.slope * (series.x[s.to - 1] - series.x[s.from]);
         rise.abs() < material
@@ -165,16 +185,21 @@ fn first_of_regime(series: &Cleaned, found: &[Segment], material: f64) -> usize 
     first
 }
 
+/// The height of the step between two segments.
+fn height_between(series: &Series, pair: &[Segment]) -> f64 {
+    let at = series.x[pair[1].from];
+    pair[1].value_at(at) - pair[0].value_at(at)
+}
+
 /// The first sample after a rise in many short steps, and the steps after it.
-fn steps_between(series: &Cleaned, found: &[Segment]) -> (usize, Vec<Step>) {
+fn steps_between(series: &Series, found: &[Segment]) -> (usize, Vec<Step>) {
     let n = series.y.len();
     let mut from = found[0].from;
     let mut steps: Vec<Step> = Vec::new();
     let mut joined = 0;
     for pair in found.windows(2) {
         let (left, right) = (&pair[0], &pair[1]);
-        let at = series.x[right.from];
-        let height = right.value_at(at) - left.value_at(at);
+        let height = height_between(series, pair);
         let is_close = left.len() < MIN_TREAD;
         let previous = steps.last_mut().filter(|step| step.height * height > 0.0);
         match previous.filter(|_| is_close) {
@@ -197,7 +222,7 @@ fn steps_between(series: &Cleaned, found: &[Segment]) -> (usize, Vec<Step>) {
 }
 
 /// True if each quarter of the series rises by about as much: steady growth, or many steps.
-fn rises_everywhere(series: &Cleaned, material: f64) -> bool {
+fn rises_everywhere(series: &Series, material: f64) -> bool {
     let n = series.y.len();
     if n < 2 * MIN_ROUNDS {
         return false;
@@ -211,9 +236,7 @@ fn rises_everywhere(series: &Cleaned, material: f64) -> bool {
     let rises: Vec<f64> = levels.windows(2).map(|w| w[1] - w[0]).collect();
     let least = rises.iter().copied().fold(f64::INFINITY, f64::min);
     let most = rises.iter().copied().fold(0.0, f64::max);
-    let noise = series.noise.deviation * (series.noise.inflation() / (2 * half + 1) as f64).sqrt();
-    let is_visible = least > f64::max(material / 8.0, 2.5 * noise);
-    is_visible && most < 3.0 * least
+    least > material / 8.0 && most < 3.0 * least
 }
 
 /// True if the later half rises much more slowly than the earlier half.

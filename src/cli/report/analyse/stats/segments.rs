@@ -5,7 +5,9 @@
 //! penalties are those of the modified BIC (Zhang and Siegmund 2007), times the inflation of
 //! autocorrelated noise.
 
-use super::noise::Noise;
+use std::array::from_fn;
+
+use super::robust::Noise;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Segment {
@@ -37,35 +39,35 @@ const MIN_LINE: usize = 8;
 pub fn segments(x: &[f64], y: &[f64], noise: &Noise) -> Vec<Segment> {
     let n = y.len();
     let sums = Sums::of(x, y);
-    let unit = noise.deviation.powi(2) * noise.inflation() * (n as f64).ln();
+    let unit = noise.deviation.powi(2) * noise.inflation * (n as f64).ln();
     let (flat_penalty, line_penalty) = (FLAT_PENALTY * unit, LINE_PENALTY * unit);
     if sums.residuals(0, n).0 <= flat_penalty {
         return vec![sums.segment(0, n, false)];
     }
     // best[to] is the lowest cost of the samples before `to`, and the start of its last segment.
     let mut best = vec![(0.0, 0, false)];
-    let mut starts = vec![0];
+    // Each start with the lowest cost of a segment from there.
+    let mut starts = vec![(0, 0.0)];
     for to in 1..=n {
         let mut lowest = (f64::INFINITY, 0, false);
-        let mut bounds = Vec::with_capacity(starts.len());
-        for &from in &starts {
-            let (flat, line) = sums.residuals(from, to);
-            let before: f64 = best[from].0;
-            let length = to - from;
-            lowest = lower(lowest, (before + flat + flat_penalty, from, false));
-            if length >= MIN_LINE {
-                lowest = lower(lowest, (before + line + line_penalty, from, true));
+        for (from, bound) in &mut starts {
+            let (flat, line) = sums.residuals(*from, to);
+            let before: f64 = best[*from].0;
+            *bound = before + line;
+            let mut choose = |cost: f64, is_line: bool| {
+                if cost < lowest.0 {
+                    lowest = (cost, *from, is_line);
+                }
+            };
+            choose(before + flat + flat_penalty, false);
+            if to - *from >= MIN_LINE {
+                choose(*bound + line_penalty, true);
             }
-            bounds.push(before + line);
         }
         best.push(lowest);
         // A start whose cost is too high already never becomes the best one.
-        let mut bounds = bounds.into_iter();
-        starts.retain(|from| {
-            let bound = bounds.next().unwrap_or(0.0);
-            to - from < MIN_LINE || bound <= lowest.0
-        });
-        starts.push(to);
+        starts.retain(|(from, bound)| to - from < MIN_LINE || *bound <= lowest.0);
+        starts.push((to, 0.0));
     }
     let mut found = Vec::new();
     let mut to = n;
@@ -78,23 +80,9 @@ pub fn segments(x: &[f64], y: &[f64], noise: &Noise) -> Vec<Segment> {
     found
 }
 
-type Choice = (f64, usize, bool);
-
-fn lower(a: Choice, b: Choice) -> Choice {
-    if b.0 < a.0 {
-        b
-    } else {
-        a
-    }
-}
-
-/// Sums of the first samples, from which the residuals of any segment follow.
+/// Sums over the first samples, from which the residuals of any segment follow: of x, y, xx, xy, yy.
 struct Sums {
-    x: Vec<f64>,
-    y: Vec<f64>,
-    xx: Vec<f64>,
-    xy: Vec<f64>,
-    yy: Vec<f64>,
+    sums: Vec<[f64; 5]>,
     offset: f64,
 }
 
@@ -102,45 +90,35 @@ impl Sums {
     fn of(x: &[f64], y: &[f64]) -> Sums {
         // Sizes are large compared with their changes. Without the offset digits would be lost.
         let offset = y.first().copied().unwrap_or(0.0);
-        let sum = |value: &dyn Fn(f64, f64) -> f64| {
-            let mut total = 0.0;
-            let pairs = x.iter().zip(y);
-            let sums = pairs.map(|(x, y)| {
-                total += value(*x, y - offset);
-                total
-            });
-            std::iter::once(0.0).chain(sums).collect()
-        };
-        Sums {
-            x: sum(&|x, _| x),
-            y: sum(&|_, y| y),
-            xx: sum(&|x, _| x * x),
-            xy: sum(&|x, y| x * y),
-            yy: sum(&|_, y| y * y),
-            offset,
+        let mut sums = vec![[0.0; 5]];
+        for (i, (x, y)) in x.iter().zip(y).enumerate() {
+            let y = y - offset;
+            let added = [*x, y, x * x, x * y, y * y];
+            sums.push(from_fn(|sum| sums[i][sum] + added[sum]));
         }
+        Sums { sums, offset }
     }
 
     /// Mean x, mean y, and the sums of products around the means: xx, xy, yy.
-    fn moments(&self, from: usize, to: usize) -> (f64, f64, f64, f64, f64) {
+    fn moments(&self, from: usize, to: usize) -> [f64; 5] {
         let n = (to - from) as f64;
-        let sum = |of: &[f64]| of[to] - of[from];
-        let (x, y) = (sum(&self.x), sum(&self.y));
-        let xx = (sum(&self.xx) - x * x / n).max(0.0);
-        let xy = sum(&self.xy) - x * y / n;
-        let yy = (sum(&self.yy) - y * y / n).max(0.0);
-        (x / n, y / n, xx, xy, yy)
+        let (begin, end) = (&self.sums[from], &self.sums[to]);
+        let sum = |place: usize| end[place] - begin[place];
+        let (x, y) = (sum(0), sum(1));
+        let xx = (sum(2) - x * x / n).max(0.0);
+        let yy = (sum(4) - y * y / n).max(0.0);
+        [x / n, y / n, xx, sum(3) - x * y / n, yy]
     }
 
     /// The sums of the squared residuals of a flat and of a straight segment.
     fn residuals(&self, from: usize, to: usize) -> (f64, f64) {
-        let (_, _, xx, xy, yy) = self.moments(from, to);
+        let [_, _, xx, xy, yy] = self.moments(from, to);
         let explained = if xx > 0.0 { xy * xy / xx } else { 0.0 };
         (yy, (yy - explained).max(0.0))
     }
 
     fn segment(&self, from: usize, to: usize, is_line: bool) -> Segment {
-        let (mean_x, mean_y, xx, xy, _) = self.moments(from, to);
+        let [mean_x, mean_y, xx, xy, _] = self.moments(from, to);
         Segment {
             from,
             to,

@@ -4,20 +4,17 @@
 //! Each chart with axes is a [`Chart`], which `svg` draws. The colours are in one style sheet, which adapts to light and
 //! dark mode.
 
-mod lines;
-mod rounds;
+mod areas;
 mod scale;
 mod stages;
 mod svg;
-mod together;
 
 use maud::{html, Markup};
 
-pub use lines::{lines, Line};
-pub use rounds::chart as rounds;
+use crate::report::units::size;
+pub use areas::{rounds, together};
 use scale::Axis;
 pub use stages::chart as stages;
-pub use together::chart as together;
 
 /// Colours and lines, in light and dark.
 pub const STYLE: &str = include_str!("chart.css");
@@ -27,25 +24,26 @@ const PHONE: (f64, f64) = (330.0, 240.0);
 
 type Points = Vec<(f64, f64)>;
 
-/// A row of the legend: the class of its line or area, and its name.
-type Key = (&'static str, String);
+/// Points of a line of [`lines`].
+const MAX_POINTS: usize = 600;
+/// Colours of lines. More lines have these again.
+const COLOURS: usize = 7;
 
-/// Sizes over an axis.
+/// A row of the legend: the class of its line or area, and its name.
+type Key = (String, String);
+
+/// Sizes over an axis. The axis of sizes begins at zero, and includes the limit if that is close.
+#[derive(Default)]
 pub struct Chart {
     title: String,
     note: String,
-    /// For a screen reader.
-    label: String,
     /// Width and height on a page.
     size: (f64, f64),
     axis: Axis,
     x: (f64, f64),
-    /// The range of sizes. The axis includes the limit if that is close.
-    y: (f64, f64),
-    /// NaN without a limit.
-    limit: f64,
-    /// The first one is drawn over the others.
-    curves: Vec<Curve>,
+    limit: Option<f64>,
+    /// Lines or areas. The first one is drawn over the others.
+    curves: Vec<(Key, Points)>,
     /// The end of the warm-up.
     warm_up: Option<f64>,
     /// Time and name of each process that was killed.
@@ -54,28 +52,58 @@ pub struct Chart {
     tips: Vec<(f64, String)>,
 }
 
-/// A line or an area, by its class.
-struct Curve {
-    class: &'static str,
-    name: String,
-    points: Points,
-}
-
 impl Chart {
     /// Heading, chart and legend.
     pub fn figure(&self) -> Markup {
         let charts = html! {
-            div.on-page { (self.svg(self.size)) }
-            div.on-phone { (self.svg(PHONE)) }
+            div.on-page { (self.svg(self.size, &self.tips)) }
+            div.on-phone { (self.svg(PHONE, &[])) }
         };
         figure(&self.title, &self.note, &charts, &self.keys())
     }
 
     fn keys(&self) -> Vec<Key> {
-        let curves = self.curves.iter();
-        let curves = curves.map(|curve| (curve.class, curve.name.clone()));
-        let kills = (!self.kills.is_empty()).then(|| ("kill-dot", "killed".to_owned()));
+        let curves = self.curves.iter().map(|(key, _)| key.clone());
+        let kills = (!self.kills.is_empty()).then(|| key("kill-dot", "killed"));
         curves.chain(kills).collect()
+    }
+}
+
+fn key(class: &str, name: &str) -> Key {
+    (class.to_owned(), name.to_owned())
+}
+
+/// The areas that are not empty, each with its place in the columns.
+fn visible<X>(keys: &[Key], columns: &[(X, Vec<f64>)]) -> Vec<(usize, Key)> {
+    let is_visible =
+        |(place, _): &(usize, Key)| columns.iter().any(|(_, heights)| heights[*place] > 0.0);
+    let keys = keys.iter().cloned().enumerate();
+    keys.filter(is_visible).collect()
+}
+
+/// The highest point.
+fn highest(points: &Points) -> f64 {
+    points.iter().map(|point| point.1).fold(0.0, f64::max)
+}
+
+/// The memory of several runs over the same time, in seconds and bytes.
+pub fn lines(note: String, lines: Vec<(String, Points)>) -> Chart {
+    let last = lines.iter().flat_map(|(_, points)| points.last());
+    let end = last.map(|point| point.0).fold(0.1, f64::max);
+    let curve = |(place, (name, points)): (usize, (String, Points))| {
+        let name = format!("{name}: peak {}", size(highest(&points)));
+        let class = format!("line-{}", place % COLOURS);
+        ((class, name), thinned(&points, MAX_POINTS, |point| point.1))
+    };
+    let lines = lines.into_iter().enumerate();
+    let lines = lines.filter(|(_, (_, points))| !points.is_empty());
+    Chart {
+        title: "Memory over time".to_owned(),
+        note,
+        size: (620.0, 270.0),
+        x: (0.0, end),
+        curves: lines.map(curve).collect(),
+        ..Chart::default()
     }
 }
 
@@ -85,63 +113,24 @@ fn figure(title: &str, note: &str, chart: &Markup, keys: &[Key]) -> Markup {
         figure {
             figcaption { b { (title) } " " (note) }
             (chart)
-            ul.legend {
-                @for (class, name) in keys { li { (sample(class)) span title=(name) { (name) } } }
-            }
+            ul.legend { @for (class, name) in keys { li { (sample(class)) (name) } } }
         }
     }
 }
 
 /// A short line or a small area, as in the chart.
 fn sample(class: &str) -> Markup {
-    let is_area = ["fill", "area", "kill"]
-        .iter()
-        .any(|start| class.starts_with(start));
     html! {
         svg aria-hidden="true" width="14" height="11" {
-            @if is_area { rect class=(class) width="14" height="11" {} } @else { path class=(class) d="M0 6H14" {} }
+            @if class.starts_with("line") { path class=(class) d="M0 6H14" {} }
+            @else { rect class=(class) width="14" height="11" {} }
         }
     }
-}
-
-/// A name that fits beside the data, and the whole name on hover.
-pub fn short(name: &str) -> Markup {
-    html! { span title=(name) { (shortened(name)) } }
-}
-
-/// A name cut in its middle. Its end stays, because names often differ only there: `a-program-…name 10`.
-fn shortened(name: &str) -> String {
-    const LETTERS: usize = 24;
-    const LAST: usize = 10;
-    let count = name.chars().count();
-    if count <= LETTERS {
-        return name.to_owned();
-    }
-    let begin = name.chars().take(LETTERS - LAST - 1);
-    let end = name.chars().skip(count - LAST);
-    begin.chain(['\u{2026}']).chain(end).collect()
-}
-
-/// Each value holds until the next point.
-fn steps(points: &[(f64, f64)]) -> Points {
-    let mut corners: Points = points.iter().take(1).copied().collect();
-    for pair in points.windows(2) {
-        corners.extend([(pair[1].0, pair[0].1), pair[1]]);
-    }
-    corners
-}
-
-/// The outline of the area between two lines.
-fn area(upper: Points, lower: Points) -> Points {
-    upper.into_iter().chain(lower.into_iter().rev()).collect()
 }
 
 /// At most about `max` points that keep all peaks, the first and the last point: the lowest and the
 /// highest of each section.
 fn thinned<P: Copy>(points: &[P], max: usize, y: impl Fn(&P) -> f64) -> Vec<P> {
-    if points.len() <= max {
-        return points.to_vec();
-    }
     let width = points.len().div_ceil(max / 2);
     let by_y = |a: &usize, b: &usize| y(&points[*a]).total_cmp(&y(&points[*b]));
     let mut kept = vec![0, points.len() - 1];
@@ -158,33 +147,7 @@ fn thinned<P: Copy>(points: &[P], max: usize, y: impl Fn(&P) -> f64) -> Vec<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_shortened_name_keeps_its_end_and_has_the_whole_name_on_hover() {
-        assert_eq!(shortened("trainer 10"), "trainer 10");
-        let [a, b] =
-            [9, 10].map(|pid| shortened(&format!("a-program-with-a-very-long-name {pid}")));
-        assert_eq!(
-            [&*a, &*b],
-            [
-                "a-program-wit\u{2026}ong-name 9",
-                "a-program-wit\u{2026}ng-name 10"
-            ]
-        );
-        let hover = short("<a-program-with-a-very-long-name>").into_string();
-        assert!(
-            hover.starts_with("<span title=\"&lt;a-program-with-a-very-long-name&gt;\">"),
-            "{hover}"
-        );
-    }
-
-    #[test]
-    fn a_step_keeps_the_earlier_value() {
-        let corners = [(0.0, 1.0), (2.0, 1.0), (2.0, 5.0)];
-        assert_eq!(steps(&[(0.0, 1.0), (2.0, 5.0)]), corners);
-        assert_eq!(steps(&[(0.0, 1.0)]), [(0.0, 1.0)]);
-        assert!(steps(&[]).is_empty());
-    }
+    use crate::report::units::MB;
 
     #[test]
     fn thinned_points_keep_peaks_and_both_ends() {
@@ -194,5 +157,15 @@ mod tests {
         assert!(kept.len() <= 242, "{}", kept.len());
         assert_eq!((kept[0], kept[kept.len() - 1]), (points[0], points[9999]));
         assert!(kept.contains(&points[3333]));
+    }
+
+    #[test]
+    fn each_line_is_drawn_with_its_name() {
+        let points = vec![(0.0, 5.0 * MB), (1.0, 9.0 * MB)];
+        let two = ["one", "two"].map(|name| (name.to_owned(), points.clone()));
+        let picture = lines(String::new(), two.to_vec()).picture("a <title>");
+        assert_eq!(picture.matches("class=\"line-").count(), 4);
+        assert!(picture.contains(">one: peak 9.00 MB<") && picture.contains(">two: peak 9.00 MB<"));
+        assert!(picture.contains("a &lt;title&gt;") && picture.ends_with("</svg>"));
     }
 }

@@ -1,91 +1,86 @@
-//! The stages of a round, one bar each: the parts of memory at that stage, as medians over the settled
-//! rounds.
-
-use std::cmp::Ordering;
+//! The stages that occur in at least half the rounds, one bar each: the parts of memory at that stage, as medians over the
+//! settled rounds.
 
 use maud::{html, Markup};
 
-use super::{figure, short, Key};
+use super::{figure, key, visible, Key};
 use crate::report::analyse::{median_sizes, ProcessReport};
-use crate::report::model::{or_zero, Series, Size, Sizes, Unit};
+use crate::report::model::{Series, Size, Sizes};
 use crate::report::units::{size, MB};
 
-const MAX_STAGES: usize = 14;
+/// More bars are hard to compare. The table has all stages.
+const MAX_BARS: usize = 14;
+/// The places of two kinds of memory.
+pub const WHOLE: usize = 5;
+pub const SWAP: usize = 6;
 
 pub fn chart(report: &ProcessReport) -> Markup {
-    let warm_up = report.finding.trend.warm_up;
     let typical = |series: &Series| {
         let points = series.points();
-        let settled = &points[warm_up.min(points.len() - 1)..];
-        median_sizes(settled.iter().map(|point| &point.sizes))
+        let settled = report.finding.trend.warm_up.min(points.len() - 1);
+        median_sizes(points[settled..].iter().map(|point| &point.sizes))
     };
-    let stages = in_order(report).into_iter();
-    let stages: Vec<_> = stages.map(|(name, s)| (name, typical(s))).collect();
-    let highest = stages
-        .iter()
-        .map(|(_, sizes)| sizes.footprint())
-        .fold(MB, f64::max);
-    let title = match report.finding.unit {
-        Unit::Round => "Within a round",
-        Unit::Minute | Unit::Marker => "At each stage",
-    };
-    let value = |(name, sizes): &(&str, Sizes)| format!("{name} {}", size(sizes[Size::Rss]));
-    let values = stages.iter().map(value).collect::<Vec<_>>().join(", ");
-    let width = |bytes: f64| format!("width:{:.1}%", 100.0 * bytes / highest);
-    let bars = html! {
-        div.bars role="img" aria-label={ (report.full_name()) ": memory at each stage. " (values) } {
-            @for (name, sizes) in &stages {
-                (short(name))
+    let all = report.process.stages.iter();
+    let rounds = all.clone().map(|(_, series)| series.len()).max();
+    // Others, such as the exit, are no part of a round.
+    let is_regular = |(_, series): &&(Box<str>, Series)| Some(2 * series.len()) >= rounds;
+    let bars = all
+        .filter(is_regular)
+        .map(|(name, series)| (&**name, parts(&typical(series))))
+        .take(MAX_BARS);
+    let bars: Vec<(&str, Vec<f64>)> = bars.collect();
+    let sum = |parts: &[f64]| parts.iter().sum::<f64>();
+    let highest = bars.iter().map(|(_, parts)| sum(parts)).fold(MB, f64::max);
+    let rss = |parts: &[f64]| size(sum(&parts[..SWAP]));
+    let value = |(name, parts): &(&str, Vec<f64>)| format!("{name} {}", rss(parts));
+    let values = bars.iter().map(value).collect::<Vec<_>>().join(", ");
+    let keys = visible(&keys(), &bars);
+    let chart = html! {
+        div.bars role="img" aria-label={ "At each stage: " (values) } {
+            @for (name, parts) in &bars {
+                span { (name) }
                 div {
-                    @for (class, part, bytes) in parts(sizes) {
-                        i class=(class) style=(width(bytes)) title={ (name) ", " (part) ": " (size(bytes)) } {}
+                    @for (part, (class, kind)) in keys.iter().filter(|(part, _)| parts[*part] > 0.0) {
+                        @let width = format!("width:{:.1}%", 100.0 * parts[*part] / highest);
+                        i class=(class) style=(width) title={ (name) ", " (kind) ": " (size(parts[*part])) } {}
                     }
                 }
-                span.n { (size(sizes[Size::Rss])) }
+                span.n { (rss(parts)) }
             }
         }
     };
-    let mut keys: Vec<Key> = Vec::new();
-    for (class, name, _) in stages.iter().flat_map(|(_, sizes)| parts(sizes)) {
-        if !keys.iter().any(|(known, _)| *known == class) {
-            keys.push((class, name.to_owned()));
-        }
-    }
-    figure(title, "median of each stage", &bars, &keys)
+    let keys: Vec<Key> = keys.into_iter().map(|(_, key)| key).collect();
+    figure("At each stage", "median", &chart, &keys)
 }
 
-/// The known parts of a bar from left to right: class, name and size.
-fn parts(sizes: &Sizes) -> impl Iterator<Item = (&'static str, &'static str, f64)> {
-    let (rss, live, file) = (sizes[Size::Rss], sizes[Size::Live], sizes.file_backed());
-    // Live memory includes pages that were never touched.
-    let live = if live > rss { rss } else { live };
-    let known = or_zero(live) + or_zero(sizes.kept_free()) + or_zero(file);
-    let rest = match live.is_nan() && file.is_nan() {
-        true => ("fill-whole", "RSS", rss),
-        false => ("fill-other", "other", rss - known),
-    };
-    let parts = [
-        ("fill-live", "live", live),
-        ("fill-cached", "cached", sizes[Size::Recycled]),
-        ("fill-held", "retained", sizes[Size::Retained]),
-        ("fill-file", "file", file),
-        rest,
-        ("fill-swap", "swap", sizes[Size::Swap]),
+/// The kinds of memory, as parts of a bar or as areas. Without a known part RSS is one.
+pub fn keys() -> Vec<Key> {
+    let keys = [
+        ("fill-live", "live"),
+        ("fill-cached", "cached"),
+        ("fill-held", "retained"),
+        ("fill-file", "file"),
+        ("fill-other", "other"),
+        ("fill-whole", "RSS"),
+        ("fill-swap", "swap"),
     ];
-    parts.into_iter().filter(|(_, _, bytes)| *bytes > 0.0)
+    keys.map(|(class, name)| key(class, name)).to_vec()
 }
 
-/// The stages that occur in at least half the rounds, in the order in which they occur.
-fn in_order(report: &ProcessReport) -> Vec<(&str, &Series)> {
-    let all = || report.process.stages.iter().map(|(name, s)| (&**name, s));
-    let most = all().map(|(_, s)| s.len()).max().unwrap_or(0);
-    let regular = all().filter(|(_, s)| 2 * s.len() >= most);
-    let mut stages: Vec<(&str, &Series)> = regular.collect();
-    let place = |(_, series): &(&str, &Series)| {
-        let middle = &series.points()[series.len() / 2];
-        (middle.round, middle.order)
+/// The bytes of each kind. Without swap their sum is RSS. Live and free memory include pages that were never touched, and
+/// free memory comes first, as in the shares of a growth.
+pub fn parts(sizes: &Sizes) -> Vec<f64> {
+    let mut left = sizes.rss();
+    let mut take = |bytes: Option<f64>| {
+        let part = bytes.map_or(0.0, |bytes| bytes.min(left));
+        left -= part;
+        part
     };
-    stages.sort_by(|a, b| place(a).partial_cmp(&place(b)).unwrap_or(Ordering::Equal));
-    stages.truncate(MAX_STAGES);
-    stages
+    let file = take(sizes.file_backed());
+    let [cached, retained, live] =
+        [Size::Recycled, Size::Retained, Size::Live].map(|size| take(sizes.get(size)));
+    let is_known = live + cached + retained + file > 0.0;
+    let (other, whole) = if is_known { (left, 0.0) } else { (0.0, left) };
+    let swap = sizes.get(Size::Swap).unwrap_or(0.0);
+    vec![live, cached, retained, file, other, whole, swap]
 }

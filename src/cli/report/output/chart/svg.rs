@@ -1,125 +1,72 @@
-//! Draws a chart: axes and grid, the warm-up, curves, tooltips, kills, and the line of the memory limit.
-
-use std::fmt::Write;
+//! Draws a chart: axes and grid, curves, the warm-up, tooltips, kills, and the line of the memory limit.
 
 use maud::{html, Markup, PreEscaped};
 
-use super::scale::{size_range, size_ticks, Scale};
-use super::{sample, Chart, STYLE};
-use crate::report::units::size;
+use super::scale::{scale, Axis};
+use super::{highest, sample, Chart, STYLE};
+use crate::report::units::{size, MB};
 
 const LEFT: f64 = 76.0;
-const RIGHT: f64 = 16.0;
+/// Half a label.
+const RIGHT: f64 = LABEL / 2.0;
 const TOP: f64 = 20.0;
 const BOTTOM: f64 = 42.0;
-/// Width of a letter of a label.
-const LETTER: f64 = 7.8;
-
-/// The part of a chart between its axes.
-struct Plot {
-    x: Scale,
-    y: Scale,
-    right: f64,
-    bottom: f64,
-}
+/// Width of a label.
+const LABEL: f64 = 75.0;
+const SIZE_TICKS: f64 = 5.0;
 
 impl Chart {
-    /// A screen reader reads the label.
-    pub(super) fn svg(&self, (width, height): (f64, f64)) -> Markup {
-        let (low, mut high) = self.y;
+    pub(super) fn svg(&self, (width, height): (f64, f64), tips: &[(f64, String)]) -> Markup {
+        let peaks = self.curves.iter().map(|(_, points)| highest(points));
+        let peak = peaks.fold(MB, f64::max);
         // A limit far above the data would flatten the curves. It is named instead of drawn.
-        if self.limit <= 1.7 * high {
-            high = high.max(self.limit);
-        }
+        let near = self.limit.filter(|limit| *limit <= 1.7 * peak);
         let (right, bottom) = (width - RIGHT, height - BOTTOM);
-        let plot = Plot {
-            x: Scale::new(self.x, (LEFT, right)),
-            y: Scale::new(size_range(low, high), (bottom, TOP)),
-            right,
-            bottom,
-        };
+        let sizes = (
+            0.0,
+            Axis::Bytes.end(near.unwrap_or(peak).max(peak), SIZE_TICKS),
+        );
+        let (x, y) = (scale(self.x, (LEFT, right)), scale(sizes, (bottom, TOP)));
+        let places: Vec<f64> = tips.iter().map(|(at, _)| x(*at)).collect();
+        let between = places.windows(2).map(|pair| (pair[0] + pair[1]) / 2.0);
+        let edges: Vec<f64> = [LEFT].into_iter().chain(between).chain([right]).collect();
+        let names: Vec<String> = self.keys().into_iter().map(|(_, name)| name).collect();
         html! {
             svg.chart xmlns="http://www.w3.org/2000/svg" role="img" width=(width) height=(height)
-                viewBox={ "0 0 " (width) " " (height) } aria-label=(self.label) {
-                (self.axes(&plot, width))
+                viewBox={ "0 0 " (width) " " (height) } aria-label={ (self.title) ", " (self.note) ": " (names.join(", ")) } {
+                @for (value, label) in Axis::Bytes.ticks(sizes, SIZE_TICKS) {
+                    @let y = y(value);
+                    path.grid d={ "M" (LEFT) " " (px(y)) "H" (right) } {}
+                    text x=(LEFT - 7.0) y=(px(y + 5.0)) text-anchor="end" { (label) }
+                }
+                @for (value, label) in self.axis.ticks(self.x, (right - LEFT) / LABEL) {
+                    @let x = x(value);
+                    path.axis d={ "M" (px(x)) " " (bottom) "v4" } {}
+                    text x=(px(x)) y=(bottom + 18.0) text-anchor="middle" { (label) }
+                }
+                path.axis d={ "M" (LEFT) " " (bottom) "H" (right) } {}
                 text x=((LEFT + right) / 2.0) y=(height - 6.0) text-anchor="middle" { (self.axis.name(self.x.0)) }
-                (self.warm_up_band(&plot))
-                @for curve in self.curves.iter().rev() { path class=(curve.class) d=(plot.path(&curve.points)) {} }
-                (self.tooltips(&plot))
-                (self.kill_marks(&plot))
-                (self.limit_line(&plot))
-            }
-        }
-    }
-
-    fn axes(&self, plot: &Plot, width: f64) -> Markup {
-        // The last label would be cut off at the edge.
-        let middle = |x: f64, label: &str| {
-            let half = LETTER * label.chars().count() as f64 / 2.0;
-            x.min(width - half - 1.0)
-        };
-        html! {
-            @for (value, label) in size_ticks(plot.y.from, plot.y.to, 5.0) {
-                @let y = plot.y.place(value);
-                path.grid d={ "M" (LEFT) " " (px(y)) "H" (plot.right) } {}
-                text x=(LEFT - 7.0) y=(px(y + 5.0)) text-anchor="end" { (label) }
-            }
-            @for (value, label) in self.axis.ticks((plot.x.from, plot.x.to), width) {
-                @let x = plot.x.place(value);
-                path.axis d={ "M" (px(x)) " " (plot.bottom) "v4" } {}
-                text x=(px(middle(x, &label))) y=(plot.bottom + 18.0) text-anchor="middle" { (label) }
-            }
-            path.axis d={ "M" (LEFT) " " (plot.bottom) "H" (plot.right) } {}
-        }
-    }
-
-    fn warm_up_band(&self, plot: &Plot) -> Markup {
-        html! {
-            @if let Some(end) = self.warm_up.filter(|end| *end > self.x.0) {
-                @let width = plot.x.place(end) - LEFT;
-                rect.warm-up x=(LEFT) y=(TOP) width=(px(width)) height=(plot.bottom - TOP) {
-                    title { "warm-up, left out" }
+                @for ((class, _), points) in self.curves.iter().rev() { path class=(class) d=(path(points, &x, &y)) {} }
+                @if let Some(end) = self.warm_up {
+                    rect.warm-up x=(LEFT) y=(TOP) width=(px(x(end) - LEFT)) height=(bottom - TOP) {}
+                    text x=(LEFT) y=(TOP - 5.0) { "left out" }
                 }
-                @if width > 58.0 { text x=(LEFT + 5.0) y=(TOP + 15.0) { "warm-up" } }
-            }
-        }
-    }
-
-    fn tooltips(&self, plot: &Plot) -> Markup {
-        let places: Vec<f64> = self.tips.iter().map(|(x, _)| plot.x.place(*x)).collect();
-        let between = places.windows(2).map(|pair| (pair[0] + pair[1]) / 2.0);
-        let edges: Vec<f64> = [LEFT]
-            .into_iter()
-            .chain(between)
-            .chain([plot.right])
-            .collect();
-        html! {
-            @for ((_, text), edges) in self.tips.iter().zip(edges.windows(2)) {
-                rect.hover x=(px(edges[0])) y=(TOP) width=(px(edges[1] - edges[0])) height=(plot.bottom - TOP) {
-                    title { (text) }
+                @for ((_, text), edges) in tips.iter().zip(edges.windows(2)) {
+                    rect.hover x=(px(edges[0])) y=(TOP) width=(px(edges[1] - edges[0])) height=(bottom - TOP) {
+                        title { (text) }
+                    }
                 }
-            }
-        }
-    }
-
-    fn kill_marks(&self, plot: &Plot) -> Markup {
-        html! {
-            @for (t, name) in &self.kills {
-                @let x = px(plot.x.place(*t));
-                path.kill d={ "M" (x) " " (plot.bottom) "V" (TOP) } {}
-                circle.kill-dot cx=(x) cy=(TOP) r="2.6" { title { (name) } }
-            }
-        }
-    }
-
-    fn limit_line(&self, plot: &Plot) -> Markup {
-        let is_drawn = self.limit <= plot.y.to;
-        let y = plot.y.place(self.limit);
-        html! {
-            @if is_drawn { path.limit d={ "M" (LEFT) " " (px(y)) "H" (plot.right) } {} }
-            @if !self.limit.is_nan() {
-                text.limit-name x=(plot.right) y=(px(y - 5.0)) text-anchor="end" {
-                    "limit " (size(self.limit)) @if !is_drawn { " \u{2191}" }
+                @for (t, name) in &self.kills {
+                    @let x = px(x(*t));
+                    path.kill d={ "M" (x) " " (bottom) "V" (TOP) } {}
+                    circle.kill-dot cx=(x) cy=(TOP) r="2.6" { title { (name) } }
+                }
+                @if let Some(limit) = self.limit {
+                    @let (at, is_drawn) = (y(limit), limit <= sizes.1);
+                    @if is_drawn { path.limit d={ "M" (LEFT) " " (px(at)) "H" (right) } {} }
+                    text.limit-name x=(right) y=(px(at - 5.0)) text-anchor="end" {
+                        "limit " (size(limit)) @if !is_drawn { " \u{2191}" }
+                    }
                 }
             }
         }
@@ -136,7 +83,7 @@ impl Chart {
                 style { (PreEscaped(STYLE)) }
                 rect.page width="100%" height="100%" {}
                 text.title x="16" y="26" { (title) }
-                g transform="translate(16 36)" { (self.svg(self.size)) }
+                g transform="translate(16 36)" { (self.svg(self.size, &[])) }
                 @for (place, (class, name)) in keys.iter().enumerate() {
                     g transform={ "translate(92 " (below + KEY_HEIGHT * place as f64) ")" } {
                         (sample(class))
@@ -149,45 +96,14 @@ impl Chart {
     }
 }
 
-impl Plot {
-    /// A line through the points.
-    fn path(&self, points: &[(f64, f64)]) -> String {
-        let mut path = String::new();
-        let mut last = (String::new(), String::new());
-        for (x, y) in points {
-            let place = (px(self.x.place(*x)), px(self.y.place(*y)));
-            let _ = match (path.is_empty(), place.0 == last.0, place.1 == last.1) {
-                (true, ..) => write!(path, "M{} {}", place.0, place.1),
-                (false, true, true) => Ok(()),
-                (false, true, false) => write!(path, "V{}", place.1),
-                (false, false, true) => write!(path, "H{}", place.0),
-                (false, false, false) => write!(path, "L{} {}", place.0, place.1),
-            };
-            last = place;
-        }
-        path
-    }
+/// A line through the points.
+fn path(points: &[(f64, f64)], x: impl Fn(f64) -> f64, y: impl Fn(f64) -> f64) -> String {
+    let place = |(at, bytes): &(f64, f64)| format!("{:.1} {:.1}", x(*at), y(*bytes));
+    let places: Vec<String> = points.iter().map(place).collect();
+    format!("M{}", places.join(" "))
 }
 
 /// A coordinate.
 fn px(place: f64) -> String {
     format!("{place:.1}")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_path_names_only_the_coordinate_that_changes() {
-        let plot = Plot {
-            x: Scale::new((0.0, 10.0), (0.0, 10.0)),
-            y: Scale::new((0.0, 10.0), (0.0, 10.0)),
-            right: 10.0,
-            bottom: 10.0,
-        };
-        let points = [(0.0, 1.0), (2.0, 3.25), (4.0, 3.25), (4.0, 5.0), (4.0, 5.0)];
-        assert_eq!(plot.path(&points), "M0.0 1.0L2.0 3.2H4.0V5.0");
-        assert_eq!(plot.path(&[]), "");
-    }
 }

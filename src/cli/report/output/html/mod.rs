@@ -3,22 +3,21 @@
 //! The numbers of each process are in tables beside its charts. A small script sorts and filters; without it the
 //! page is complete. `maud` escapes all text from files.
 
-mod sites;
-mod together;
-
 use maud::{html, Markup, PreEscaped, DOCTYPE};
 
-use super::chart::{self, short};
-use super::{ListLength, CHARTED_PROCESSES, PAGE_ROWS};
-use crate::report::analyse::stats::Slope;
-use crate::report::analyse::{count_verdicts, ProcessReport, Together, Verdict, KILLED};
+use super::{chart, print, ListLength, CHARTED_PROCESSES, PAGE_ROWS};
+use crate::report::analyse::{ProcessReport, Together, Verdict};
+use crate::report::calendar::time_of_day;
 use crate::report::explain;
-use crate::report::read::{message_about_repeated_markers, FileReport};
-use crate::report::sites::explanation;
-use crate::report::units::{or_dash, plural, range, signed_size, size, Amount};
+use crate::report::model::SiteHistory;
+use crate::report::read::FileReport;
+use crate::report::sites::{explanation, trends, FRAMES};
+use crate::report::units::{plural, size};
 
-/// Processes whose charts are unfolded: the first ones that are not flat.
+/// Of the first processes those that are not flat are unfolded.
 const OPEN_PROCESSES: usize = 3;
+/// Allocation sites of a process whose stacks are shown.
+const MAX_STACKS: usize = 12;
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
@@ -28,27 +27,29 @@ pub fn page(reports: &[ProcessReport], files: &[FileReport], length: ListLength)
     let (listed, unlisted) = length.split(reports, PAGE_ROWS);
     let (drawn, undrawn) = length.split(reports, CHARTED_PROCESSES);
     let all = Together::of(reports);
-    let is_loud = |i: &usize| {
-        let report = &drawn[*i];
-        drawn.len() == 1 || report.finding.verdict != Verdict::Flat || report.is_killed()
+    let markers: u64 = files.iter().map(|file| file.markers).sum();
+    let is_open = |i: usize, report: &ProcessReport| {
+        let is_flat = report.verdict_name() == Verdict::Flat.name();
+        i < OPEN_PROCESSES && (drawn.len() == 1 || !is_flat)
     };
-    let loud = (0..drawn.len()).filter(is_loud).take(OPEN_PROCESSES);
-    let open: Vec<usize> = loud.collect();
     document(
         "flarena report",
         &html! {
-            (header(all.as_ref(), reports, files))
+            header {
+                h1 { "Memory report" }
+                p { (print::summary(reports)) "; " (markers) " markers, " (plural(files.len() as u64, "file")) }
+            }
             main {
-                @if let Some(all) = &all { (together::section(all, reports)) }
+                @if let Some(all) = &all { (together(all)) }
                 (overview(listed, drawn.len()))
-                @for (i, report) in drawn.iter().enumerate() { (process(report, i, open.contains(&i))) }
+                @for (i, report) in drawn.iter().enumerate() { (process(report, i, is_open(i, report))) }
                 @if undrawn > 0 {
                     p {
-                        (undrawn) " more processes have no charts, and " (unlisted) " of them are not in the table; "
-                        "--all shows them."
+                        (undrawn) " more have no charts"
+                        @if unlisted > 0 { ", and " (unlisted) " no row of the table" }
+                        ": use --all"
                     }
                 }
-                (messages(files))
             }
             (PreEscaped(TERMS))
             script { (PreEscaped(SCRIPT)) }
@@ -76,164 +77,103 @@ pub fn document(title: &str, body: &Markup) -> String {
         .replace(|c: char| c.is_control() && c != '\n', "\u{fffd}")
 }
 
-fn header(all: Option<&Together>, reports: &[ProcessReport], files: &[FileReport]) -> Markup {
-    let markers: u64 = files.iter().map(|file| file.markers).sum();
-    let killed = reports.iter().filter(|report| report.is_killed()).count();
+/// Where the memory of all processes went.
+fn together(all: &Together) -> Markup {
     html! {
-        header {
-            h1 { "Memory report" }
-            p { (plural(reports.len() as u64, "process")) ", " (markers) " markers, " (plural(files.len() as u64, "file")) }
-            ul.tally {
-                @if killed > 0 { li { (kill_mark()) " " b { (killed) } } }
-                @for (verdict, count) in count_verdicts(reports) { li { (badge(verdict)) " " b { (count) } } }
+        section {
+            h2 { "Where the memory went" }
+            p.evidence { (most(all)) }
+            @if let Some(chart) = chart::together(all) { (chart.figure()) }
+            @if all.undated > 0 {
+                p.facts { "Not counted: " (plural(all.undated as u64, "process")) " without times." }
             }
-            (together::facts(all, reports))
         }
     }
 }
 
-/// The verdict with a sign and a colour. The word alone is sufficient for a reader who sees neither.
-fn badge(verdict: Verdict) -> Markup {
-    let (class, sign) = match verdict {
-        Verdict::Flat => ("good", "\u{25cf}"),
-        Verdict::NotEnoughRounds => ("open", "\u{25cb}"),
-        Verdict::Falling => ("good", "\u{25bc}"),
-        Verdict::CyclicGarbage => ("good", "\u{21bb}"),
-        Verdict::Unclear => ("open", "?"),
-        Verdict::WarmingUp => ("open", "\u{25d4}"),
-        Verdict::Swap => ("bad", "\u{21c4}"),
-        Verdict::LiveGrowth | Verdict::Retention | Verdict::Growth | Verdict::FileBacked => {
-            ("bad", "\u{25b2}")
-        }
+fn most(all: &Together) -> String {
+    let (peak, mean) = (all.sum.peak, size(all.sum.mean));
+    let limit = all.limit.map_or(String::new(), |limit| {
+        let percent = 100.0 * peak / limit;
+        format!(" ({percent:.0}\u{a0}% of the limit of {})", size(limit))
+    });
+    let (held, time, who) = (size(peak), time_of_day(all.sum.peak_time), all.subject());
+    format!(
+        "By the markers, {who} held at most {held}{limit}, at {time} UTC, and {mean} on average."
+    )
+}
+
+/// The word of the tables. The style sheet gives each class a colour and a sign; the word alone is sufficient for a reader
+/// who sees neither.
+fn badge(report: &ProcessReport) -> Markup {
+    let verdict = report.finding.verdict;
+    let class = match () {
+        () if report.is_killed() => "bad killed",
+        () if verdict.is_growth() => "bad",
+        () if verdict.is_undecided() || verdict == Verdict::NotEnoughRounds => "open",
+        () => "good",
     };
-    mark(class, sign, verdict.name())
+    html! { span class={ "badge " (class) } { (report.verdict_name()) } }
 }
 
-/// A sign for a process that the kernel most likely killed.
-fn kill_mark() -> Markup {
-    mark("bad", "\u{2716}", KILLED)
-}
-
-fn mark(class: &str, sign: &str, name: &str) -> Markup {
-    html! { span class={ "badge " (class) } { span aria-hidden="true" { (sign) } " " (name) } }
-}
-
-/// The verdict, after a sign for a process that the kernel most likely killed.
-fn verdict_badges(report: &ProcessReport) -> Markup {
-    html! { @if report.is_killed() { (kill_mark()) " " } (badge(report.finding.verdict)) }
-}
-
-/// A table that a click on a heading sorts. A narrow screen scrolls it. Columns of words come first.
-pub fn table(id: &str, caption: &str, words: &[&str], numbers: &[&str], rows: &Markup) -> Markup {
-    html! {
-        div.wide role="region" aria-label=(caption) tabindex="0" {
-            table.sortable id={ (id) "-table" } {
-                caption { (caption) }
-                thead {
-                    tr {
-                        @for head in words { th scope="col" { (head) } }
-                        @for head in numbers { th.n scope="col" { (head) } }
-                    }
-                }
-                tbody { (rows) }
-            }
-        }
-    }
-}
-
-/// A cell that is sorted by its value instead of its text.
-fn number(value: f64, format: fn(f64) -> String) -> Markup {
-    let key = Some(value).filter(|value| value.is_finite());
-    let key = key.map_or(String::new(), |value| format!("{value:.0}"));
-    html! { td.n data-v=(key) { (format(value)) } }
-}
-
+/// The table of the text, with links to the processes that are drawn.
 fn overview(reports: &[ProcessReport], drawn: usize) -> Markup {
-    let rows = html! {
-        @for (i, report) in reports.iter().enumerate() {
-            @let process = &report.process;
-            @let pid = process.pid.map(|pid| format!(" {pid}")).unwrap_or_default();
-            @let name = short(&format!("{}{pid}", report.process_name()));
-            tr data-text=(report.full_name()) {
-                td { (verdict_badges(report)) }
-                th scope="row" { (short(&process.site_names())) }
-                td { @if i < drawn { a href={ "#p" (i) } { (name) } } @else { (name) } }
-                td.n { (report.finding.rounds) }
-                (number(report.last_rss, size))
-                (number(process.peak_rss, size))
-                (number(process.cgroup_limit, size))
-                (number(report.growth().map_or(f64::NAN, |slope| slope.per_x), signed_size))
-            }
-        }
+    let cell = |row: usize, column: usize, text: &str| match column {
+        0 => badge(&reports[row]),
+        2 if row < drawn => html! { a href={ "#p" (row) } { (text) } },
+        _ => html! { (text) },
     };
-    let words = ["Verdict", "Site", "Process"];
-    let numbers = ["Rounds", "Last", "Peak", "Limit", "Growth per round"];
-    let caption = "All processes, those that need attention first";
     html! {
-        section aria-labelledby="process" {
-            h2 id="process" { "Processes" }
-            (table("process", caption, &words, &numbers, &rows))
+        section id="processes" {
+            h2 { "Processes" }
+            (print::overview(reports).page("All processes, those that need attention first", 1, cell))
         }
     }
 }
 
 fn process(report: &ProcessReport, i: usize, is_open: bool) -> Markup {
     let process = &report.process;
-    let mut facts = explain::facts(report);
-    facts.splice(0..0, process.role.clone());
+    let version = process
+        .version
+        .as_ref()
+        .map(|version| format!("flarena {version}"));
+    let more = [process.host.clone(), version, process.settings.clone()];
+    let facts = [explain::facts(report), more.into_iter().flatten().collect()].concat();
     html! {
         article id={ "p" (i) } {
             details open[is_open] {
-                summary { h2 { (report.full_name()) " " (verdict_badges(report)) } }
+                summary { h2 { (process.full_name()) " " (badge(report)) } }
                 p.facts { (facts.join(" \u{b7} ")) }
                 p.evidence { (explain::evidence(report)) }
                 @if let Some(remedy) = explain::remedy(report) {
                     p.remedy { b { "What to do:" } " " (with_code(&remedy)) "." }
                 }
-                div.charts {
+                div.charts role="group" aria-label=(process.full_name()) {
                     @if let Some(chart) = chart::rounds(report) { (chart.figure()) }
                     (chart::stages(report))
                 }
-                (stages(report, i))
+                @let caption = format!("RSS at each stage of {}", process.full_name());
+                (print::stages(report).page(&caption, 0, |_, _, text| html! { (text) }))
                 @if let Some(line) = explanation(&process.allocation_sites, report.finding.verdict) {
                     p.evidence { (line) }
                 }
-                (sites::section(&process.allocation_sites))
+                (stacks(&process.allocation_sites))
             }
         }
     }
 }
 
-fn stages(report: &ProcessReport, i: usize) -> Markup {
-    let slope =
-        |growth: &Option<Slope>, format: fn(&Slope) -> String| or_dash(growth.as_ref(), format);
-    let rows = html! {
-        @for stage in &report.stages {
-            tr {
-                th scope="row" { (short(&stage.stage)) }
-                td.n { (stage.rounds) }
-                @for bytes in [stage.first, stage.last, stage.peak] { (number(bytes, size)) }
-                td.n { (slope(&stage.growth, |s| signed_size(s.per_x))) }
-                td.n { (slope(&stage.growth, |s| range(s.low, "to", s.high, Amount::Change))) }
-            }
-        }
-    };
-    let growth = format!("Growth per {}", report.finding.unit);
-    let numbers = ["Rounds", "First", "Last", "Peak", &growth, "95 % interval"];
-    let caption = format!("RSS at each stage of {}", report.full_name());
-    let id = format!("p{i}-stages");
-    table(&id, &caption, &["Stage"], &numbers, &rows)
-}
-
-fn messages(files: &[FileReport]) -> Markup {
-    let messages = files.iter().flat_map(|file| file.printed_messages());
-    let repeated = message_about_repeated_markers(files);
-    let messages: Vec<String> = messages.chain(repeated).collect();
+/// The whole stack of each allocation site to unfold.
+fn stacks(history: &SiteHistory) -> Markup {
     html! {
-        @if !messages.is_empty() {
-            section {
-                h2 { "Problems while reading" }
-                ul { @for message in messages { li { (message) } } }
+        @for one in trends(history).iter().take(MAX_STACKS) {
+            details {
+                summary { (size(one.last_bytes as f64)) " " (history.headline(one.site, FRAMES)) }
+                ol.stack {
+                    @for frame in history.stacks.get(&one.site).iter().flat_map(|stack| &stack.frames) {
+                        li { (frame.0) ":" (frame.1) " in " (frame.2) }
+                    }
+                }
             }
         }
     }
@@ -251,6 +191,47 @@ fn with_code(text: &str) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::analyse::fixtures::{analyse, processes, sample, sizes};
+    use crate::report::model::site_history_tests::growing as history;
+    use crate::report::model::Size;
+
+    #[test]
+    fn rows_and_charts_name_their_process() {
+        let marker = |round: usize| sample(round, sizes(&[(Size::Rss, 59.0)]));
+        let reports = analyse(processes((0..12).map(marker)));
+        let table = overview(&reports, 1).into_string();
+        assert!(table.contains("<th scope=\"row\">site-1</th>"), "{table}");
+        assert!(table.contains("<a href=\"#p0\">TR</a>"), "{table}");
+        assert!(!table.contains("class=\"\""), "{table}");
+        let charts = process(&reports[0], 0, true).into_string();
+        let group = "role=\"group\" aria-label=\"site-1 TR, pid 7\"";
+        assert!(charts.contains(group), "{charts}");
+        let label = "aria-label=\"Over rounds, at send: RSS\"";
+        assert!(charts.contains(label), "{charts}");
+    }
+
+    #[test]
+    fn the_page_begins_with_the_peak_and_the_mean() {
+        let marker = |round: usize| sample(round, sizes(&[(Size::Rss, 59.0)]));
+        let reports = analyse(processes((0..12).map(marker)));
+        assert_eq!(
+            most(&Together::of(&reports).unwrap()),
+            "By the markers, the process held at most 59.0 MB, at 00:00:00 UTC, and 59.0 MB on average."
+        );
+    }
+
+    #[test]
+    fn each_allocation_site_has_its_whole_stack() {
+        let section = stacks(&history(&[1, 2, 3, 4, 5, 6].map(|n| n << 26))).into_string();
+        let parts = [
+            "<summary>384.0 MB fedavg.py:351 in aggregate",
+            "/x/fedavg.py:351 in FedAvg.aggregate",
+        ];
+        for part in parts {
+            assert!(section.contains(part), "{part}: {section}");
+        }
+        assert_eq!(stacks(&SiteHistory::default()).into_string(), "");
+    }
 
     #[test]
     fn backquoted_text_becomes_code() {

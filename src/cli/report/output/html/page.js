@@ -1,10 +1,16 @@
 "use strict";
+// The number in `512.3 MB` or `+1.20 (-3.40 .. +5.80) GB`, in KB. A text without a number is the lowest.
+const UNITS = { KB: 1, MB: 1024, GB: 1024 ** 2, TB: 1024 ** 3 };
+const amount = text => {
+  const found = text.match(/[-+]?\d[\d.]*/);
+  return found ? found[0] * (UNITS[text.match(/[KMGT]B/)] ?? 1) : -Infinity;
+};
 // A click on a heading sorts the table by that column.
 for (const table of document.querySelectorAll("table.sortable")) {
   const body = table.tBodies[0];
   const heads = [...table.tHead.rows[0].cells];
-  const value = (row, column) => row.cells[column].dataset.v ?? row.cells[column].textContent.trim();
-  const compare = (a, b) => a === b ? 0 : a === "" ? -1 : b === "" ? 1 : isNaN(a - b) ? a.localeCompare(b, undefined, { numeric: true }) : a - b;
+  const value = cell => cell.classList.contains("n") ? amount(cell.textContent) : cell.textContent.trim();
+  const compare = (a, b) => a === b ? 0 : typeof a === "string" ? a.localeCompare(b, undefined, { numeric: true }) : a - b;
   heads.forEach((head, column) => {
     const button = document.createElement("button");
     button.append(...head.childNodes);
@@ -16,7 +22,7 @@ for (const table of document.querySelectorAll("table.sortable")) {
       heads.forEach(other => other.removeAttribute("aria-sort"));
       head.setAttribute("aria-sort", order);
       const sign = order === "ascending" ? 1 : -1;
-      body.append(...[...body.rows].sort((a, b) => sign * compare(value(a, column), value(b, column))));
+      body.append(...[...body.rows].sort((a, b) => sign * compare(value(a.cells[column]), value(b.cells[column]))));
     });
   });
 }
@@ -25,7 +31,7 @@ const measure = () => document.querySelectorAll(".wide").forEach(wide => wide.cl
 measure();
 addEventListener("resize", measure);
 // Only processes whose row contains all words of the filter are shown, with their charts.
-const rows = [...document.querySelectorAll("#process-table tbody tr")];
+const rows = [...document.querySelectorAll("#processes tbody tr")];
 if (rows.length > 1) {
   const box = document.createElement("div"), input = document.createElement("input"), found = document.createElement("output");
   box.className = "filter";
@@ -33,11 +39,11 @@ if (rows.length > 1) {
   input.placeholder = "site, process, pid or verdict";
   input.setAttribute("aria-label", "Filter the processes");
   box.append("Filter ", input, found);
-  document.querySelector("#process").closest("section").before(box);
+  document.querySelector("#processes").before(box);
   const filter = () => {
     const words = input.value.toLowerCase().split(/\s+/).filter(word => word);
     for (const row of rows) {
-      const text = `${row.textContent} ${row.dataset.text}`.toLowerCase();
+      const text = row.textContent.toLowerCase();
       row.hidden = !words.every(word => text.includes(word));
       const link = row.querySelector("a");
       if (link) document.querySelector(link.hash).hidden = row.hidden;

@@ -1,10 +1,11 @@
 //! Property tests: arbitrary input, such as damaged records and noise, never stops the reading.
 
+use flarena_shared::marker::Marker;
 use proptest::prelude::*;
 use proptest::sample::Index;
 
-use super::super::source::LineEnd;
-use super::super::{line, read_bytes};
+use super::super::line::{self, Part};
+use super::read_from_memory;
 use crate::control::Stats;
 use crate::report::analyse::fixtures::analyse;
 use crate::report::analyse::fixtures::judge;
@@ -96,6 +97,17 @@ fn rounds(count: usize) -> Vec<u8> {
     (1..=count).map(line).collect::<String>().into_bytes()
 }
 
+fn markers(parts: Vec<Part>) -> impl Iterator<Item = Marker> {
+    parts.into_iter().filter_map(|part| match part {
+        Part::Marker(marker) => Some(*marker),
+        Part::Error(error) => {
+            assert!(!error.is_empty());
+            None
+        }
+        Part::Memory(_) | Part::Sites(_) => None,
+    })
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(3000))]
 
@@ -105,12 +117,11 @@ proptest! {
             noise(),
             changes(5).prop_map(|changes| damaged(RECORD.into(), &changes)),
         ],
-        end in prop_oneof![Just(LineEnd::Newline), Just(LineEnd::Cut)],
+        end in prop_oneof![Just("\n"), Just("")],
     ) {
-        let content = line::read(&bytes, end);
-        prop_assert!(content.samples.len() <= bytes.len());
-        prop_assert!(content.error.is_none_or(|error| !error.is_empty()));
-        for process in processes(content.samples) {
+        let parts = line::parts(&[&bytes, end.as_bytes()].concat());
+        prop_assert!(parts.len() <= bytes.len());
+        for process in processes(markers(parts)) {
             judge(&process);
         }
     }
@@ -118,8 +129,8 @@ proptest! {
     #[test]
     fn a_record_after_any_log_prefix_is_found(prefix in "[ -z|~]{0,60}") {
         let bytes = format!("{prefix}{RECORD}");
-        let content = line::read(bytes.as_bytes(), LineEnd::Newline);
-        prop_assert_eq!(content.samples.len(), 1, "{}", bytes);
+        let parts = line::parts(bytes.as_bytes());
+        prop_assert_eq!(markers(parts).count(), 1, "{}", bytes);
     }
 
     #[test]
@@ -136,7 +147,7 @@ proptest! {
 
     #[test]
     fn damage_affects_only_the_lines_that_it_touches(count in 5..30_usize, changes in changes(12)) {
-        let (processes, file) = read_bytes(&damaged(rounds(count), &changes));
+        let (processes, file) = read_from_memory(&damaged(rounds(count), &changes));
         let kept = file.markers as usize + 2 * changes.len();
         prop_assert!(kept >= count, "{} of {count} markers", file.markers);
         let reports = analyse(processes);

@@ -1,0 +1,414 @@
+//! Resolves which processes are one: programs that follow each other by an exec, processes that follow each other at the same
+//! task, and logs of processes that also wrote markers.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+
+use flarena_shared::marker::Marker;
+use flarena_shared::stages::Stage;
+
+use super::order::Order;
+use super::process::{differ, Process};
+use super::series::{Point, Series, Unit};
+
+/// A process with so many rounds gets a verdict of its own.
+const MIN_ROUNDS_ALONE: u64 = 5;
+/// Fewer processes are not joined.
+const MIN_PROCESSES: usize = 3;
+/// The stage that holds the highest RSS of each process.
+pub const PEAK_STAGE: &str = "(peak)";
+
+/// Joins processes that follow each other, in the order of their begins. The list keeps its order.
+///
+/// A program that an exec replaced names the one that follows. If it wrote no marker but `load`, it is no row: it set up the
+/// next one, which names it.
+///
+/// A trainer that is started for each round has too few rounds for a verdict. Together these processes show whether each round
+/// needs more memory than the one before: at the same stage, and at its peak.
+pub fn join(mut processes: Vec<Process>, max_points: usize) -> Vec<Process> {
+    let begin = |process: &Process| process.first_time.unwrap_or(f64::INFINITY);
+    let mut in_time: Vec<usize> = (0..processes.len()).collect();
+    in_time.sort_by(|a, b| begin(&processes[*a]).total_cmp(&begin(&processes[*b])));
+    let mut is_removed = vec![false; processes.len()];
+    let mut programs = HashMap::new();
+    let mut chains: HashMap<_, Vec<Chain>> = HashMap::new();
+    for place in in_time {
+        let one = &processes[place];
+        let identity = one.loaded.and(one.pid.zip(one.start));
+        if let Some(before) = identity.and_then(|identity| programs.insert(identity, place))
+            && !processes[before].has_exited
+            // Processes of two machines may have the same pid and start time.
+            && !differ(&processes[before].host, &processes[place].host)
+        {
+            processes[before].became = Some(name(&processes[place]));
+            if has_only_loaded(&processes[before]) {
+                is_removed[before] = true;
+                let mut began_as = std::mem::take(&mut processes[before].began_as);
+                began_as.push(name(&processes[before]));
+                processes[place].began_as = began_as;
+            }
+        }
+        let process = &processes[place];
+        if is_short(process) {
+            // Ranks side by side begin in the same order in each round, and end in any: a process continues the first chain that
+            // is idle, which is not the one that ended first. A job has few chains with one key.
+            let chains = chains.entry(key(process)).or_default();
+            let idle = chains.iter().position(|chain| chain.end <= begin(process));
+            let chain = idle.unwrap_or(chains.len());
+            if idle.is_none() {
+                chains.push(Chain::default());
+            }
+            chains[chain].end = process.last_time().unwrap_or(f64::INFINITY);
+            chains[chain].members.push(place);
+        }
+    }
+    for Chain { members, .. } in chains.into_values().flatten() {
+        if members.len() >= MIN_PROCESSES {
+            let own = members
+                .iter()
+                .map(|place| std::mem::take(&mut processes[*place]));
+            processes[members[0]] = one_of(own.collect(), max_points);
+            members
+                .iter()
+                .for_each(|place| is_removed[*place] = *place != members[0]);
+        }
+    }
+    let mut is_removed = is_removed.into_iter();
+    processes.retain(|_| !is_removed.next().unwrap_or(false));
+    processes
+}
+
+/// Processes that follow each other at the same task, as places in the list of all.
+#[derive(Default)]
+struct Chain {
+    members: Vec<usize>,
+    /// Of the last one.
+    end: f64,
+}
+
+fn has_only_loaded(process: &Process) -> bool {
+    let mut stages = process.stages.iter();
+    stages.all(|(stage, _)| **stage == *Stage::Load.name())
+}
+
+fn name(process: &Process) -> String {
+    let name = process.program.as_ref().or(process.name.as_ref());
+    name.unwrap_or(&process.proc).clone()
+}
+
+/// Processes of a chain have equal keys.
+fn key(one: &Process) -> impl Hash + Eq + use<> {
+    let mut sites = one.sites.clone();
+    sites.sort();
+    let names = [&one.role, &one.program, &one.name, &one.job].map(Option::clone);
+    (sites, one.proc.clone(), names)
+}
+
+/// True for a process with times and rounds, but with too few rounds for a verdict.
+fn is_short(process: &Process) -> bool {
+    let series = || process.stages.iter().map(|(_, series)| series);
+    process.pid.is_some()
+        && process.first_time.is_some()
+        && !process.sites.is_empty()
+        && first_round(process).is_some()
+        && series().all(|series| series.rounds < MIN_ROUNDS_ALONE)
+}
+
+fn first_round(process: &Process) -> Option<i64> {
+    process.points().filter_map(|point| point.round).min()
+}
+
+/// One process with the points of all, which follow each other. It has the pid of the last one.
+fn one_of(chain: Vec<Process>, max_points: usize) -> Process {
+    let mut stages = Process::default();
+    let mut joined = Process::default();
+    for (place, mut process) in (0..).zip(chain) {
+        let round = first_round(&process);
+        let peak = (PEAK_STAGE.into(), peak(&process));
+        let own = std::mem::take(&mut process.stages);
+        for (name, series) in std::iter::once(peak).chain(own) {
+            stages.series_mut(&name).append(series, place, round);
+        }
+        if place > 0 {
+            process.follow(&joined);
+        }
+        joined = process;
+    }
+    joined.stages = stages.stages;
+    for (_, series) in &mut joined.stages {
+        if series.len() > max_points {
+            series.compact(max_points);
+        }
+    }
+    joined
+}
+
+/// The highest RSS of a process as a point.
+fn peak(process: &Process) -> Series {
+    let peak = Marker {
+        t: process.first_time,
+        rss_bytes: Some(process.peak_rss as u64),
+        ..Marker::default()
+    };
+    let mut series = Series::new(Unit::Round);
+    series.push(Point::of(&peak, Order { epoch: 0, seq: 0 }, None));
+    series
+}
+
+/// NVFlare's process name for a user of its Client API: the trainer or the job's process.
+const CLIENT_API: &str = "CA";
+/// NVFlare's name for the stage `receive`.
+const NVFLARE_RECEIVE: &str = "recv";
+/// NVFlare and flarena measure RSS at almost the same moment.
+const RSS_TOLERANCE: f64 = 0.05;
+const SAME_MOMENT_SECONDS: f64 = 1.0;
+
+/// NVFlare writes `[RSS]` lines into `log.txt` and again into `log.json`, the lines of a trainer into the
+/// log of its job, and lines of its own beside flarena's. The lines have no pid, so their contents are
+/// compared with those of the markers and of the other logs.
+pub fn remove_copies(processes: &mut Vec<Process>) -> Vec<Process> {
+    let numbered = processes.iter().enumerate();
+    let is_copy =
+        numbered.map(|(index, log)| log.pid.is_none() && is_copied(log, index, processes));
+    let mut is_copy = is_copy.collect::<Vec<bool>>().into_iter();
+    let copies = processes.extract_if(.., |_| is_copy.next().unwrap_or(false));
+    copies.collect()
+}
+
+/// True if most points of the log are points of a process with markers, or of another log that is kept.
+fn is_copied(log: &Process, index: usize, all: &[Process]) -> bool {
+    // flarena's lines tell more than NVFlare's own. Of two equal logs the first one is kept.
+    let rank = |process: &Process, index| (process.proc == CLIENT_API, index);
+    let is_proof = !log.sites.is_empty() || is_copied_with_sites(log, all);
+    let candidates = all.iter().enumerate().filter(|(at, other)| {
+        let is_kept = other.pid.is_some() || is_proof && rank(other, *at) < rank(log, index);
+        is_kept && may_be_copied_from(log, other)
+    });
+    let candidates: Vec<&Process> = candidates.map(|(_, other)| other).collect();
+    let is_known = |(stage, point): &(&str, &Point)| {
+        let mut candidates = candidates.iter();
+        candidates.any(|other| has_point_like(other, stage, point))
+    };
+    let stages = log.stages.iter();
+    let points =
+        stages.flat_map(|(name, series)| series.points().iter().map(|point| (&**name, point)));
+    2 * points.filter(is_known).count() > log.points().count()
+}
+
+/// True if all lines with a site that the same program wrote into the same log are copies, or if it wrote none: then the others
+/// are the whole log. The lines before a program knows its site, such as `load`, are often equal to those of another trainer.
+fn is_copied_with_sites(log: &Process, all: &[Process]) -> bool {
+    let mut rows = all.iter().enumerate().filter(|(_, one)| {
+        one.pid.is_none() && !one.sites.is_empty() && (&one.log, &one.proc) == (&log.log, &log.proc)
+    });
+    rows.all(|(index, one)| is_copied(one, index, all))
+}
+
+fn may_be_copied_from(log: &Process, other: &Process) -> bool {
+    let is_client = log.proc == CLIENT_API && matches!(&*other.proc, "TR" | "CJ");
+    let has_same_name = log.proc == other.proc || is_client;
+    has_same_name && log.sites.iter().all(|site| other.sites.contains(site))
+}
+
+fn has_point_like(process: &Process, wanted_stage: &str, wanted: &Point) -> bool {
+    let stage = match wanted_stage {
+        NVFLARE_RECEIVE => Stage::Receive.name(),
+        other => other,
+    };
+    let rss = wanted.sizes.rss();
+    let matches = |point: &Point| {
+        // A marker without a round takes the round of its process, which a log may not show.
+        let has_same_round = wanted.round.is_none_or(|round| point.round == Some(round));
+        // Two logs without pids may be those of two runs of the same job.
+        let is_near = |(t, wanted): (f64, f64)| (t - wanted).abs() <= SAME_MOMENT_SECONDS;
+        let is_same_moment = process.pid.is_some() || point.t.zip(wanted.t).is_some_and(is_near);
+        let has_same_size = (point.sizes.rss() - rss).abs() <= RSS_TOLERANCE * rss;
+        has_same_round && is_same_moment && has_same_size
+    };
+    let series = process.series(stage).or(process.series(wanted_stage));
+    series.is_some_and(|series| series.points().iter().any(matches))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::report::analyse::fixtures::{processes, sample, sizes};
+    use crate::report::model::{Size, Unit};
+    use crate::report::units::MB;
+
+    /// `(program, host, seq, stage)` of one pid, a second apart.
+    type Row = (&'static str, &'static str, usize, &'static str);
+
+    fn programs(rows: &[Row]) -> Vec<(String, Vec<String>, Option<String>)> {
+        let marker = |(t, &(program, host, seq, stage)): (usize, &Row)| Marker {
+            program: Some(program.into()),
+            host: Some(host.into()),
+            site: None,
+            stage: stage.into(),
+            t: Some(t as f64),
+            ..sample(seq, sizes(&[(Size::Rss, 100.0)]))
+        };
+        let found = processes(rows.iter().enumerate().map(marker)).into_iter();
+        let facts = |one: Process| (one.program.unwrap_or_default(), one.began_as, one.became);
+        found.map(facts).collect()
+    }
+
+    #[test]
+    fn a_program_that_only_loaded_before_an_exec_is_named_by_the_next_one() {
+        let rows = [
+            ("sh", "a", 0, "load"),
+            ("setup.py", "a", 0, "load"),
+            ("work.py", "a", 0, "load"),
+            ("work.py", "a", 1, "send"),
+        ];
+        let began_as = ["sh", "setup.py"].map(str::to_owned).to_vec();
+        assert_eq!(programs(&rows), [("work.py".to_owned(), began_as, None)]);
+    }
+
+    #[test]
+    fn a_program_that_worked_before_an_exec_is_a_row_and_names_the_next_one() {
+        let rows = [
+            ("train.py", "a", 0, "load"),
+            ("train.py", "a", 1, "send"),
+            ("eval.py", "a", 0, "load"),
+        ];
+        assert_eq!(
+            programs(&rows),
+            [
+                ("train.py".to_owned(), vec![], Some("eval.py".to_owned())),
+                ("eval.py".to_owned(), vec![], None),
+            ]
+        );
+    }
+
+    #[test]
+    fn processes_of_two_machines_are_no_programs_of_one() {
+        let rows = [("a.py", "a", 0, "load"), ("b.py", "b", 0, "load")];
+        let found = programs(&rows).into_iter();
+        assert!(found
+            .map(|(_, began_as, became)| (began_as, became))
+            .all(|one| one == (vec![], None)));
+    }
+
+    /// A process per round: it loads, receives, sends and ends.
+    fn markers(round: usize, site: &'static str, rss: f64) -> [Marker; 4] {
+        ["load", "receive", "send", "exit"].map(|stage| {
+            let seq = ["load", "receive", "send", "exit"]
+                .iter()
+                .position(|s| *s == stage);
+            let seq = seq.unwrap_or(0);
+            let has_round = matches!(stage, "receive" | "send");
+            Marker {
+                pid: Some(1000 + round as u32),
+                start: Some(round as u64),
+                site: (stage != "load").then(|| site.into()),
+                round: has_round.then_some(round as i64),
+                stage: stage.into(),
+                t: Some(10.0 * round as f64 + seq as f64),
+                ..sample(seq, sizes(&[(Size::Rss, rss)]))
+            }
+        })
+    }
+
+    #[test]
+    fn processes_that_follow_each_other_are_one_with_all_rounds() {
+        let rounds = (0..14).flat_map(|round| markers(round, "site-1", 300.0 + round as f64));
+        let found = processes(rounds);
+        assert_eq!(found.len(), 1);
+        assert_eq!((found[0].processes, found[0].markers), (14, 56));
+        for stage in ["receive", "send", "exit", PEAK_STAGE] {
+            let series = found[0].series(stage).unwrap();
+            assert_eq!((series.rounds, series.unit()), (14, Unit::Round), "{stage}");
+        }
+    }
+
+    #[test]
+    fn of_processes_side_by_side_each_continues_its_own_chain() {
+        // The first rank begins first and ends last.
+        let ranks = [(600.0, 0.0, 3.0), (300.0, 2.0, 1.0)];
+        let of_rank = |round: usize, rank: usize| {
+            let (rss, begin, step) = ranks[rank];
+            markers(2 * round + rank, "site-1", rss).map(|marker| Marker {
+                round: marker.round.map(|_| round as i64),
+                t: marker
+                    .seq
+                    .map(|seq| 10.0 * round as f64 + begin + step * seq as f64),
+                ..marker
+            })
+        };
+        let rounds = (0..14).flat_map(|round| [of_rank(round, 0), of_rank(round, 1)]);
+        let found = processes(rounds.flatten());
+        let facts = found.iter().map(|chain| {
+            let sizes: BTreeSet<u64> = chain.points().map(|one| one.sizes.rss() as u64).collect();
+            (chain.processes, sizes)
+        });
+        let of_size = |rss: f64| (14, BTreeSet::from([(rss * MB) as u64]));
+        assert_eq!(facts.collect::<Vec<_>>(), [of_size(600.0), of_size(300.0)]);
+    }
+
+    #[test]
+    fn a_long_chain_has_as_few_points_as_a_long_series() {
+        let found = processes((0..3000).flat_map(|round| markers(round, "site-1", 300.0)));
+        let series = found[0].series("send").unwrap();
+        assert_eq!((found[0].processes, series.rounds), (3000, 3000));
+        assert!((512..=1024).contains(&series.len()), "{}", series.len());
+    }
+
+    #[test]
+    fn processes_of_two_jobs_of_one_site_are_two_rows() {
+        let rounds = (0..14).flat_map(|round| {
+            let job = if round < 7 { "1a2b3c4d" } else { "5e6f7a8b" };
+            markers(round, "site-1", 300.0).map(|marker| Marker {
+                job: Some(job.into()),
+                ..marker
+            })
+        });
+        let found = processes(rounds);
+        let counts: Vec<u64> = found.iter().map(|process| process.processes).collect();
+        assert_eq!(counts, [7, 7]);
+    }
+
+    #[test]
+    fn chain_counts_the_processes_that_ended_without_exit() {
+        let is_cut =
+            |round: usize, marker: &Marker| matches!(round, 3 | 5 | 13) && marker.stage == "exit";
+        let rounds = (0..14).flat_map(|round| {
+            let markers = markers(round, "site-1", 300.0).into_iter();
+            markers.filter(move |marker| !is_cut(round, marker))
+        });
+        let found = processes(rounds);
+        // The last one is judged as a process of its own.
+        assert_eq!((found[0].processes, found[0].ended_without_exit), (14, 2));
+    }
+
+    #[test]
+    fn a_chain_has_the_latest_refused_allocation_of_its_processes() {
+        let asked = |round: usize| matches!(round, 3 | 5).then_some(round as u64);
+        let rounds = (0..14).flat_map(|round| {
+            markers(round, "site-1", 300.0).map(|marker| Marker {
+                asked_bytes: asked(round).filter(|_| marker.stage == "send"),
+                ..marker
+            })
+        });
+        let refused = processes(rounds).remove(0).refused;
+        assert_eq!(refused.map(|one| one.asked_bytes), Some(5));
+    }
+
+    #[test]
+    fn processes_of_two_sites_or_at_the_same_time_are_not_one() {
+        let sites = ["site-1", "site-2"];
+        let one = |round: usize| markers(round, sites[round % 2], 300.0);
+        let found = processes((0..14).flat_map(one));
+        let counts: Vec<u64> = found.iter().map(|process| process.processes).collect();
+        assert_eq!(counts, [7, 7]);
+        let together = (0..4).flat_map(|i| {
+            markers(i, "site-1", 300.0).map(|marker| Marker {
+                t: marker.t.map(|t| t % 10.0),
+                ..marker
+            })
+        });
+        assert_eq!(processes(together).len(), 4);
+    }
+}

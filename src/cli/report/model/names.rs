@@ -1,0 +1,56 @@
+//! The names of a process in tables and sentences.
+
+use super::process::{Process, NO_NAME};
+
+impl Process {
+    /// `4711`, or `14 procs` for processes that follow each other.
+    pub fn pid_text(&self) -> String {
+        match self.pid {
+            _ if self.processes > 1 => format!("{} procs", self.processes),
+            Some(pid) => pid.to_string(),
+            None => "-".to_owned(),
+        }
+    }
+
+    /// NVFlare's process name, such as `TR`, and the name by `FLARENA_NAME`; without both, the
+    /// program's name.
+    pub fn process_name(&self) -> String {
+        match (self.proc.as_str(), &self.name) {
+            (NO_NAME, name) => {
+                let name = name.as_ref().or(self.program.as_ref());
+                name.unwrap_or(&self.proc).clone()
+            }
+            (proc, Some(name)) if name != proc => format!("{proc} {name}"),
+            (proc, _) => proc.to_owned(),
+        }
+    }
+
+    /// The site of the process, or the name of a process without one.
+    pub fn site_or_name(&self) -> String {
+        if !self.sites.is_empty() {
+            return self.site_names();
+        }
+        // A program that a named process starts is NAME/program, and a fork NAME/worker.
+        let mut name = self.process_name();
+        name.truncate(name.find('/').unwrap_or(name.len()));
+        name
+    }
+
+    /// `site-1 TR, pid 4711`, or `site-1 TR, 14 processes, one a round`
+    pub fn full_name(&self) -> String {
+        let mut names = vec![self.site_names(), self.process_name()];
+        names.retain(|name| name != NO_NAME);
+        let n = self.processes;
+        let is_one_a_round = self.stages.iter().all(|(_, series)| series.rounds <= n);
+        let number = match self.pid {
+            _ if n > 1 && is_one_a_round => format!("{n} processes, one a round"),
+            _ if n > 1 => format!("{n} processes"),
+            Some(pid) => format!("pid {pid}"),
+            None if names.is_empty() => "unnamed process".to_owned(),
+            None => String::new(),
+        };
+        let mut parts = vec![names.join(" "), number];
+        parts.retain(|part| !part.is_empty());
+        parts.join(", ")
+    }
+}

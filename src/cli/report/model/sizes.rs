@@ -1,0 +1,146 @@
+//! The sizes of which every round is kept.
+
+use std::num::NonZeroU64;
+
+use flarena_shared::marker::Marker;
+
+/// Generates the sizes from one row each: its name, and its field in a marker.
+macro_rules! sizes {
+    ($(#[$attribute:meta])* pub enum Size {$(
+        $(#[$doc:meta])* $size:ident = $field:ident,
+    )*}) => {
+        $(#[$attribute])*
+        pub enum Size {$($(#[$doc])* $size,)*}
+
+        impl Size {
+            /// Each size and its field in a marker.
+            pub const FIELDS: &[(Size, &str)] = &[$((Size::$size, stringify!($field))),*];
+        }
+
+        impl Sizes {
+            pub fn of(marker: &Marker) -> Sizes {
+                let mut sizes = Sizes::default();
+                $(sizes.set(Size::$size, marker.$field.map(|bytes| bytes as f64));)*
+                sizes
+            }
+        }
+    };
+}
+
+sizes! {
+    /// The sizes of which every round is kept. A number that is needed once per process is a field of `Process`.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Size {
+        Rss = rss_bytes,
+        Anon = anon_bytes,
+        File = file_bytes,
+        Shmem = shmem_bytes,
+        /// Of a process that was forked or has forked: shared pages count with its part.
+        Pss = pss_bytes,
+        Swap = swap_bytes,
+        Live = live_bytes,
+        Retained = retained_bytes,
+        Recycled = recycled_bytes,
+        Pymalloc = pymalloc_bytes,
+        Arrow = arrow_bytes,
+        Pinned = pinned_bytes,
+        /// In PyTorch's tensors on the GPUs.
+        GpuAllocated = gpu_allocated_bytes,
+        /// The tensors and the free memory of PyTorch's cache on the GPUs.
+        GpuReserved = gpu_reserved_bytes,
+        Cgroup = cgroup_bytes,
+        CgroupReclaimable = cgroup_reclaimable_bytes,
+    }
+}
+
+const SIZES: usize = Size::FIELDS.len();
+
+/// A number of which an `Option` needs no more than eight bytes: the complement of its bits, which is 0 for one NaN alone.
+#[derive(Clone, Copy, Debug)]
+pub struct Number(NonZeroU64);
+
+impl Number {
+    pub fn of(number: f64) -> Option<Number> {
+        NonZeroU64::new(!number.to_bits()).map(Number)
+    }
+
+    pub fn get(self) -> f64 {
+        f64::from_bits(!self.0.get())
+    }
+}
+
+/// Bytes of each `Size`, as far as they are known.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sizes([Option<Number>; SIZES]);
+
+impl Sizes {
+    pub fn get(&self, size: Size) -> Option<f64> {
+        self.0[size as usize].map(Number::get)
+    }
+
+    pub fn set(&mut self, size: Size, bytes: Option<f64>) {
+        self.0[size as usize] = bytes.and_then(Number::of);
+    }
+
+    fn or_zero(&self, size: Size) -> f64 {
+        self.get(size).unwrap_or(0.0)
+    }
+
+    /// Sets `self`, the mean of `count` samples, to the mean of these and of `other_count` others.
+    pub fn average_with(&mut self, count: f64, other: &Sizes, other_count: f64) {
+        for (size, _) in Size::FIELDS {
+            let (mine, theirs) = (self.get(*size), other.get(*size));
+            let mean =
+                |(mine, theirs)| (mine * count + theirs * other_count) / (count + other_count);
+            self.set(*size, mine.zip(theirs).map(mean).or(mine).or(theirs));
+        }
+    }
+
+    /// Every marker has it.
+    pub fn rss(&self) -> f64 {
+        self.or_zero(Size::Rss)
+    }
+
+    /// RSS and swap: all memory that the process takes from the machine.
+    pub fn footprint(&self) -> f64 {
+        self.rss() + self.or_zero(Size::Swap)
+    }
+
+    /// The pages that the recycler caches for the next large block, as far as they are resident; 0 if unknown.
+    pub fn cached(&self) -> f64 {
+        let cached = self.or_zero(Size::Recycled);
+        self.get(Size::Anon).map_or(cached, |anon| anon.min(cached))
+    }
+
+    /// Memory that the kernel cannot drop: of the control group if that is known, and at least that of the process.
+    pub fn unreclaimable(&self) -> f64 {
+        // The kernel keeps file pages that a process uses: it moves them to its active list instead.
+        let cache = self.or_zero(Size::CgroupReclaimable) - self.or_zero(Size::File);
+        f64::max(self.or_zero(Size::Cgroup) - cache.max(0.0), self.rss())
+    }
+
+    /// Pages of files and of shared memory.
+    pub fn file_backed(&self) -> Option<f64> {
+        self.sum_of_known(Size::File, Size::Shmem)
+    }
+
+    /// The shared memory that PyTorch has pinned for a GPU. None of it, if more is pinned than shared: then PyTorch pins
+    /// blocks of malloc (`pinned_use_cuda_host_register`).
+    pub fn pinned_shared(&self) -> f64 {
+        let pinned = self.get(Size::Pinned);
+        let pinned = pinned.filter(|pinned| *pinned <= self.or_zero(Size::Shmem));
+        pinned.unwrap_or(0.0)
+    }
+
+    /// Resident free memory that the allocator (retained) or the recycler (cached) keeps. Both may also
+    /// count pages that the program has never touched.
+    pub fn kept_free(&self) -> Option<f64> {
+        let kept = self.sum_of_known(Size::Retained, Size::Recycled)?;
+        Some(self.get(Size::Anon).map_or(kept, |anon| anon.min(kept)))
+    }
+
+    fn sum_of_known(&self, a: Size, b: Size) -> Option<f64> {
+        let is_known = self.get(a).or(self.get(b)).is_some();
+        is_known.then_some(self.or_zero(a) + self.or_zero(b))
+    }
+}

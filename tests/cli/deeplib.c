@@ -1,5 +1,0 @@
-// A library that calls malloc.
-#include <stdlib.h>
-
-void *take(void);
-void *take(void) { return malloc(100); }

@@ -1,3 +1,0 @@
-import flarena
-
-print("owner", flarena.stats()["owner"])
