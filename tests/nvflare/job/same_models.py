@@ -1,11 +1,12 @@
-"""The same models in every workflow, whatever the hooks drop: a job whose server prints a hash of each global model.
+"""The same models in every workflow, whatever the hooks drop: a job whose server writes a hash of each global model.
 
-same_models.py KIND FOLDER   runs it in NVFlare's simulator, with its workspace in FOLDER
+same_models.py KIND FOLDER   runs it in NVFlare's simulator, with its workspace in FOLDER and the hashes in the file `said`
+                             beside FOLDER
     known    FedAvg, ScatterAndGather, FedAvg again, cyclic and cross-site evaluation, one after the other
     custom   a controller of the program, which reads the global model, the last result and its peer at the end
     swarm    Swarm: the first client aggregates
     torch    FedAvg with PyTorch's tensors, then FedOpt
-    large    FedAvg with a model of 32 MB, whose server also prints how many models it holds while the clients train
+    large    FedAvg with a model of 32 MB, whose server also writes how many models it holds while the clients train
 """
 
 import hashlib
@@ -38,8 +39,9 @@ LARGE = 32 << 20
 
 
 def say(*words):
-    """Prints a line in one piece: `print` writes each word alone, and NVFlare's threads log to the same stream."""
-    print(" ".join(map(str, words)) + "\n", end="", flush=True)
+    """Appends a line to the file that SAID names. In the log, lines of several threads and processes can be mixed."""
+    with open(os.environ["SAID"], "a") as file:
+        file.write(" ".join(map(str, words)) + "\n")
 
 
 def digest(weights):
@@ -50,7 +52,7 @@ def digest(weights):
 
 
 class Hashes(FLComponent):
-    """Prints the hash of the global model at some events."""
+    """Writes the hash of the global model at some events."""
 
     def handle_event(self, event_type, fl_ctx):
         if event_type in ("_after_shareable_to_learnable", "_round_started", "_end_workflow", "_end_run"):
@@ -94,7 +96,7 @@ class WaitsForServer(NPTrainer):
 
 
 class Holds(FLComponent):
-    """Prints how many models the server holds while all clients train."""
+    """Writes how many models the server holds while all clients train."""
 
     def __init__(self, folder):
         super().__init__()
@@ -182,6 +184,7 @@ def torch_job():
 
 
 def main(kind, folder):
+    os.environ["SAID"] = os.path.join(os.path.dirname(folder), "said")
     say("FLARENA_GC", os.environ["FLARENA_GC"])
     jobs = {"swarm": swarm_job, "torch": torch_job, "large": lambda: large_job(os.path.dirname(folder))}
     job = jobs.get(kind, lambda: numpy_job(kind))()
