@@ -3,8 +3,8 @@
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{mpsc, Arc};
-use std::thread;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use ratatui::crossterm::event;
@@ -49,11 +49,7 @@ fn drive(
     interval: Duration,
     stop: &AtomicBool,
 ) -> io::Result<()> {
-    let (sender, news) = mpsc::channel();
-    let start = |job: Box<dyn FnOnce() -> News + Send>| {
-        let sender = sender.clone();
-        thread::spawn(move || drop(sender.send(job())));
-    };
+    let mut jobs: Vec<JoinHandle<News>> = Vec::new();
     let (mut due, mut is_sampling) = (Instant::now(), false);
     while !stop.load(Ordering::Relaxed) {
         if !is_sampling && Instant::now() >= due {
@@ -63,17 +59,21 @@ fn drive(
                 View::Detail(process) => Some(process),
                 View::Table | View::Filter => None,
             };
-            start(Box::new(move || News::Sample(row::collect(all, detail))));
+            jobs.push(thread::spawn(move || {
+                News::Sample(row::collect(all, detail))
+            }));
         }
         terminal.draw(|frame| view::draw(frame, &mut state))?;
         match next_action(&mut state)? {
             Some(Action::Quit) => break,
-            Some(Action::Trim(process)) => start(Box::new(move || News::Trimmed(trim(process)))),
+            Some(Action::Trim(process)) => {
+                jobs.push(thread::spawn(move || News::Trimmed(trim(process))));
+            }
             Some(Action::Refresh) => due = Instant::now(),
             None => {}
         }
-        for news in news.try_iter() {
-            match news {
+        for job in jobs.extract_if(.., |job| job.is_finished()) {
+            match job.join().map_err(|_| io::Error::other("internal error"))? {
                 News::Sample(sample) => {
                     is_sampling = false;
                     state.take(sample, Instant::now());

@@ -21,6 +21,8 @@ const LONG_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 const IDLE_SHARE: f64 = 0.05;
 /// The program was idle for so long before a trim.
 const QUIET: Duration = Duration::from_secs(1);
+/// An idle period of this length gets a trim, also after many that released little.
+const LONG_QUIET: Duration = Duration::from_secs(10);
 /// CPU time after which the heap may have new free memory.
 const WORK: Duration = Duration::from_millis(100);
 const LONGEST_BACKOFF: Duration = Duration::from_secs(120);
@@ -79,12 +81,12 @@ impl Idle {
             };
         }
         let since = *self.idle_since.get_or_insert(now);
-        let is_trim_due = self.is_trim_due(now, cpu);
+        let is_trim_due = self.is_trim_due(now, cpu, since);
         let idle_for = now.duration_since(since);
         let is_quiet = idle_for >= QUIET;
         // The decay goes on after the trim: the caches of other threads drain later, and so do
         // muzzy pages.
-        let has_settled = !is_trim_due && idle_for > 10 * QUIET;
+        let has_settled = !is_trim_due && idle_for > LONG_QUIET;
         Advice {
             decay_backend: true,
             trim_backend: is_trim_due && is_quiet,
@@ -125,10 +127,11 @@ impl Idle {
         cpu.saturating_sub(cpu_then).as_secs_f64() < IDLE_SHARE * passed.as_secs_f64()
     }
 
-    fn is_trim_due(&self, now: Instant, cpu: Duration) -> bool {
+    fn is_trim_due(&self, now: Instant, cpu: Duration, idle_since: Instant) -> bool {
         self.trimmed.is_none_or(|(at, cpu_then)| {
             let has_worked = self.worked_since_trim || cpu.saturating_sub(cpu_then) >= WORK;
-            has_worked && now.duration_since(at) >= self.backoff.value()
+            let is_first_of_rest = at < idle_since && now.duration_since(idle_since) >= LONG_QUIET;
+            has_worked && (is_first_of_rest || now.duration_since(at) >= self.backoff.value())
         })
     }
 }
@@ -257,6 +260,18 @@ mod tests {
             (3..=15).contains(&trims),
             "{trims} trims in ten minutes of short idle periods"
         );
+    }
+
+    #[test]
+    fn a_long_idle_period_gets_its_trim_after_short_ones_that_released_little() {
+        let mut process = Process::new();
+        for _ in 0..100 {
+            process.run(1, 1.0, 0);
+            process.run(4, 0.0, 0);
+        }
+        process.run(1, 1.0, 0);
+        assert_eq!(process.run(12, 0.01, 0), 1);
+        assert_eq!(process.run(60, 0.01, 0), 0);
     }
 
     #[test]
