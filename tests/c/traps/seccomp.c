@@ -89,19 +89,23 @@ TEST("a vfork child that sets no_new_privs does not change its parent") {
 // A second of small blocks: longer than the pauses between two returns of memory.
 enum { ROUNDS = 20000000 };
 
-static void replace_small_blocks(unsigned rounds) {
-    static char *blocks[256];
+static void replace_small_blocks(char **blocks, size_t count, unsigned rounds) {
     for (unsigned round = 0; round < rounds; round++)
-        CHECK(replace_random(blocks, COUNT(blocks), 1, 1000) != NULL);
+        CHECK(replace_random(blocks, count, 1, 1000) != NULL);
 }
 
 static void child(void) {
-    static char *large[8];
+    static char *large[8], *blocks[256], *spare[1024];
     // glibc gives blocks of up to this size no mapping of their own from now on.
     free(malloc_touched(24 * MB, 1));
     for (size_t index = 0; index < COUNT(large); index++)
         large[index] = malloc_touched(2 * MB, 1);
-    replace_small_blocks(100000);
+    replace_small_blocks(blocks, COUNT(blocks), 100000);
+    // Free memory below blocks that stay: a trim of the heap, due if the sleep below takes long, does not return it.
+    replace_small_blocks(spare, COUNT(spare), 100000);
+    for (size_t index = 0; index < COUNT(spare); index++)
+        if (index % 100 != 0)
+            free(spare[index]);
     // Cached pages become old enough to be returned.
     free(large[0]);
     sleep_ms(500);
@@ -109,7 +113,7 @@ static void child(void) {
         _exit(77);
     for (size_t index = 1; index < COUNT(large); index++)
         free(large[index]);
-    replace_small_blocks(ROUNDS);
+    replace_small_blocks(blocks, COUNT(blocks), ROUNDS);
     syscall(SYS_exit, 0);
 }
 
