@@ -19,7 +19,7 @@ pub use process::{KillCount, Notice, Process, Refused};
 pub use series::{Point, Series, Unit};
 pub use site_history::{RoundHoldings, SiteHistory};
 pub use sizes::{Size, Sizes};
-pub use store::{SourceLine, Store};
+pub use store::Store;
 
 #[cfg(test)]
 pub use site_history::tests as site_history_tests;

@@ -25,6 +25,12 @@ impl Process {
         }
     }
 
+    /// The program's name; without it, that of the process.
+    pub fn program_name(&self) -> String {
+        let name = self.program.as_ref().or(self.name.as_ref());
+        name.unwrap_or(&self.proc).clone()
+    }
+
     /// The site of the process, or the name of a process without one.
     pub fn site_or_name(&self) -> String {
         if !self.sites.is_empty() {

@@ -76,7 +76,7 @@ pub struct Process {
     pub became: Option<String>,
     /// Of a chain, the processes before the last one that ended without the marker `exit`.
     pub ended_without_exit: u64,
-    /// Processes that follow each other, joined into one; 1 for a single process.
+    /// Processes that follow each other, joined into one; 1 for a single process, and 0 for one that is a part of another row.
     pub processes: u64,
     pub allocation_sites: SiteHistory,
     pub collections: Collections,
@@ -129,6 +129,22 @@ impl Process {
         }
     }
 
+    /// False if the marker is known to be of another machine. Only a program's first marker has the host.
+    pub fn is_on_machine_of(&self, marker: &Marker) -> bool {
+        !differ(&self.host, &marker.host) && !differ(&self.boot, &marker.boot)
+    }
+
+    /// False if the marker is known to be of another program.
+    pub fn may_have_written(&self, marker: &Marker) -> bool {
+        let is_later = |first| first < marker.t.unwrap_or(f64::INFINITY);
+        let may_begin_with = match self.loaded {
+            Some(loaded) => Some(loaded) == marker.t,
+            // So far only later markers were read.
+            None => !self.first_time.is_some_and(is_later),
+        };
+        self.is_on_machine_of(marker) && (may_begin_with || !begins_program(marker))
+    }
+
     /// Adds a marker. A stage with more points is compacted.
     pub fn add(&mut self, marker: &Marker, order: Order, max_points: usize) -> Option<Notice> {
         if marker.seq.is_some_and(|seq| !self.seen_numbers.insert(seq)) {
@@ -145,8 +161,9 @@ impl Process {
         self.markers += 1;
         self.has_exited |= marker.stage == Stage::Exit.name();
         self.collections.add(marker, order);
-        self.update_identity(marker);
+        self.keep_first_names(marker);
         self.update_totals(marker);
+        self.note_kills(marker);
         let site = self.place_of_site(marker);
         let series = self.series_mut(&marker.stage);
         series.push(Point::of(marker, order, site));
@@ -156,7 +173,7 @@ impl Process {
         None
     }
 
-    fn update_identity(&mut self, marker: &Marker) {
+    fn keep_first_names(&mut self, marker: &Marker) {
         if self.proc == NO_NAME && !marker.proc.is_empty() {
             self.proc.clone_from(&marker.proc);
         }
@@ -164,31 +181,23 @@ impl Process {
             self.alloc = Some(marker.alloc.clone());
         }
         self.boot = self.boot.or(marker.boot);
-        let names = [
-            (&mut self.program, &marker.program),
-            (&mut self.name, &marker.name),
-            (&mut self.role, &marker.role),
-            (&mut self.host, &marker.host),
-            (&mut self.job, &marker.job),
-            (&mut self.version, &marker.version),
-            (&mut self.settings, &marker.settings),
-        ];
-        for (mine, theirs) in names {
-            if mine.is_none() {
-                mine.clone_from(theirs);
-            }
-        }
+        let keep_first = |mine: &mut Option<String>, other: &Option<String>| {
+            *mine = mine.take().or_else(|| other.clone());
+        };
+        keep_first(&mut self.program, &marker.program);
+        keep_first(&mut self.name, &marker.name);
+        keep_first(&mut self.role, &marker.role);
+        keep_first(&mut self.host, &marker.host);
+        keep_first(&mut self.job, &marker.job);
+        keep_first(&mut self.version, &marker.version);
+        keep_first(&mut self.settings, &marker.settings);
     }
 
     /// Figures that are kept once per process, and not for each round.
     fn update_totals(&mut self, marker: &Marker) {
         let bytes = |known: Option<u64>| known.map(|bytes| bytes as f64);
-        let peaks = [marker.rss_bytes, marker.hwm_bytes, marker.peak_bytes];
-        self.peak_rss = peaks
-            .into_iter()
-            .filter_map(bytes)
-            .fold(self.peak_rss, f64::max);
-        self.note_kills(marker);
+        let peaks = [marker.rss_bytes, marker.hwm_bytes, marker.peak_bytes].map(bytes);
+        self.peak_rss = peaks.into_iter().flatten().fold(self.peak_rss, f64::max);
         self.cgroup = marker.cgroup.or(self.cgroup);
         self.cpu_ms = self.cpu_ms.max(marker.cpu_ms);
         self.memory_limit = bytes(marker.memory_limit_bytes).or(self.memory_limit);
@@ -207,15 +216,14 @@ impl Process {
         let Some((t, count)) = marker.t.zip(marker.cgroup_oom_kills) else {
             return;
         };
-        if let Some(seen) = self.kill_counts.iter_mut().find(|seen| seen.count == count) {
-            (seen.first, seen.last) = (seen.first.min(t), seen.last.max(t));
-            return;
+        let (first, last) = (t, t);
+        match self.kill_counts.iter_mut().find(|seen| seen.count == count) {
+            Some(seen) => (seen.first, seen.last) = (seen.first.min(t), seen.last.max(t)),
+            None => self.kill_counts.push(KillCount { count, first, last }),
         }
-        if self.kill_counts.len() == MAX_COUNTS {
+        if self.kill_counts.len() > MAX_COUNTS {
             self.kill_counts.remove(0);
         }
-        let (first, last) = (t, t);
-        self.kill_counts.push(KillCount { count, first, last });
     }
 
     /// The place of the marker's site in the list, to which it is added.
@@ -235,7 +243,7 @@ impl Process {
         let rounds = points.filter_map(|point| Some((point.order, point.round?)));
         let mut rounds: Vec<(Order, i64)> = rounds.collect();
         rounds.sort_by_key(|(order, _)| *order);
-        rounds.dedup_by(|later, earlier| later.1 == earlier.1);
+        rounds.dedup_by_key(|(_, round)| *round);
         let round_at = |order: Order| {
             let next = rounds.partition_point(|(begin, _)| *begin <= order);
             let (_, round) = rounds.get(next.saturating_sub(1))?;
@@ -247,21 +255,26 @@ impl Process {
     }
 
     pub fn series_mut(&mut self, stage: &str) -> &mut Series {
-        let is_full = self.stages.len() >= MAX_STAGES;
         let known = |name: &str| self.stages.iter().position(|(s, _)| **s == *name);
         let stage = match known(stage) {
-            None if is_full => OTHER_STAGES,
+            None if self.stages.len() >= MAX_STAGES => OTHER_STAGES,
             _ => stage,
         };
-        let place = known(stage).unwrap_or_else(|| {
+        let place = known(stage).unwrap_or(self.stages.len());
+        if place == self.stages.len() {
             let unit = match stage == Stage::Periodic.name() {
                 true => Unit::Minute,
                 false => Unit::Round,
             };
             self.stages.push((stage.into(), Series::new(unit)));
-            self.stages.len() - 1
-        });
+        }
         &mut self.stages[place].1
+    }
+
+    /// It wrote no marker but `load`.
+    pub fn has_only_loaded(&self) -> bool {
+        let mut stages = self.stages.iter();
+        stages.all(|(stage, _)| **stage == *Stage::Load.name())
     }
 
     /// CPU time of the program.
@@ -305,19 +318,22 @@ impl Process {
 
     /// The last marker with its stage.
     pub fn last_visit(&self) -> Option<(&str, &Point)> {
-        self.last_visit_of(|_| true)
+        self.last_visits().max_by_key(|(_, point)| point.order)
     }
 
     /// The last marker of the program's own, with its stage.
     pub fn last_own_visit(&self) -> Option<(&str, &Point)> {
         let others = [Stage::Periodic, Stage::AtLimit].map(Stage::name);
-        self.last_visit_of(|stage| !others.contains(&stage))
+        let own = self
+            .last_visits()
+            .filter(|(name, _)| !others.contains(name));
+        own.max_by_key(|(_, point)| point.order)
     }
 
-    fn last_visit_of(&self, is_wanted: impl Fn(&str) -> bool) -> Option<(&str, &Point)> {
-        let stages = self.stages.iter().filter(|(name, _)| is_wanted(name));
-        let visits = stages.filter_map(|(name, series)| Some((&**name, series.points().last()?)));
-        visits.max_by_key(|(_, point)| point.order)
+    /// The last marker of each stage.
+    fn last_visits(&self) -> impl Iterator<Item = (&str, &Point)> {
+        let stages = self.stages.iter();
+        stages.filter_map(|(name, series)| Some((&**name, series.points().last()?)))
     }
 
     /// Time of the last marker, in seconds since 1970.
