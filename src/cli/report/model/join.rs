@@ -10,7 +10,7 @@ use flarena_shared::stages::Stage;
 
 use super::order::Order;
 use super::process::{differ, Process};
-use super::series::{Point, Series, Unit};
+use super::series::{Point, Series};
 
 /// A process with so many rounds gets a verdict of its own.
 const MIN_ROUNDS_ALONE: u64 = 5;
@@ -128,7 +128,7 @@ fn peak(process: &Process) -> Series {
         rss_bytes: Some(process.peak_rss as u64),
         ..Marker::default()
     };
-    let mut series = Series::new(Unit::Round);
+    let mut series = Series::default();
     series.push(Point::of(&peak, Order { epoch: 0, seq: 0 }, None));
     series
 }
@@ -159,21 +159,15 @@ fn is_copied(place: usize, all: &[Process]) -> bool {
     let rank = |place: usize| (all[place].proc == CLIENT_API, place);
     let is_proof = !log.sites.is_empty() || is_copied_with_sites(log, all);
     let is_kept = |other: usize| all[other].pid.is_some() || is_proof && rank(other) < rank(place);
-    let others = (0..all.len()).filter(|other| is_kept(*other));
-    let others = others.map(|other| &all[other]);
-    let candidates: Vec<&Process> = others
-        .filter(|other| may_be_copied_from(log, other))
-        .collect();
-    let is_known = |stage: &str, point: &Point| {
+    let kept = (0..all.len()).filter(|other| is_kept(*other));
+    let kept = kept.map(|other| &all[other]);
+    let candidates = kept.filter(|other| may_be_copied_from(log, other));
+    let candidates: Vec<&Process> = candidates.collect();
+    let is_known = |(stage, point): &(&str, &Point)| {
         let mut candidates = candidates.iter();
         candidates.any(|other| has_point_like(other, stage, point))
     };
-    let stages = log.stages.iter();
-    let known = stages.map(|(stage, series)| {
-        let points = series.points().iter();
-        points.filter(|point| is_known(stage, point)).count()
-    });
-    2 * known.sum::<usize>() > log.points().count()
+    2 * log.visits().filter(is_known).count() > log.points().count()
 }
 
 /// True if all lines with a site that the same program wrote into the same log are copies, or if it wrote none: then the others

@@ -15,13 +15,12 @@ impl Process {
     /// NVFlare's process name, such as `TR`, and the name by `FLARENA_NAME`; without both, the
     /// program's name.
     pub fn process_name(&self) -> String {
-        match (self.proc.as_str(), &self.name) {
-            (NO_NAME, name) => {
-                let name = name.as_ref().or(self.program.as_ref());
-                name.unwrap_or(&self.proc).clone()
-            }
-            (proc, Some(name)) if name != proc => format!("{proc} {name}"),
-            (proc, _) => proc.to_owned(),
+        let named = self.name.as_ref().filter(|name| **name != self.proc);
+        match (self.proc.as_str(), named) {
+            (NO_NAME, None) => self.program.as_ref().unwrap_or(&self.proc).clone(),
+            (NO_NAME, Some(name)) => name.clone(),
+            (proc, Some(name)) => format!("{proc} {name}"),
+            (proc, None) => proc.to_owned(),
         }
     }
 

@@ -181,16 +181,13 @@ impl Process {
             self.alloc = Some(marker.alloc.clone());
         }
         self.boot = self.boot.or(marker.boot);
-        let keep_first = |mine: &mut Option<String>, other: &Option<String>| {
-            *mine = mine.take().or_else(|| other.clone());
-        };
-        keep_first(&mut self.program, &marker.program);
-        keep_first(&mut self.name, &marker.name);
-        keep_first(&mut self.role, &marker.role);
-        keep_first(&mut self.host, &marker.host);
-        keep_first(&mut self.job, &marker.job);
-        keep_first(&mut self.version, &marker.version);
-        keep_first(&mut self.settings, &marker.settings);
+        self.program = self.program.take().or_else(|| marker.program.clone());
+        self.name = self.name.take().or_else(|| marker.name.clone());
+        self.role = self.role.take().or_else(|| marker.role.clone());
+        self.host = self.host.take().or_else(|| marker.host.clone());
+        self.job = self.job.take().or_else(|| marker.job.clone());
+        self.version = self.version.take().or_else(|| marker.version.clone());
+        self.settings = self.settings.take().or_else(|| marker.settings.clone());
     }
 
     /// Figures that are kept once per process, and not for each round.
@@ -262,11 +259,11 @@ impl Process {
         };
         let place = known(stage).unwrap_or(self.stages.len());
         if place == self.stages.len() {
-            let unit = match stage == Stage::Periodic.name() {
-                true => Unit::Minute,
-                false => Unit::Round,
-            };
-            self.stages.push((stage.into(), Series::new(unit)));
+            let mut series = Series::default();
+            if stage == Stage::Periodic.name() {
+                series.unit_if_known = Unit::Minute;
+            }
+            self.stages.push((stage.into(), series));
         }
         &mut self.stages[place].1
     }
@@ -313,27 +310,25 @@ impl Process {
 
     /// The points of all stages.
     pub fn points(&self) -> impl Iterator<Item = &Point> + Clone {
-        self.stages.iter().flat_map(|(_, series)| series.points())
+        self.visits().map(|(_, point)| point)
+    }
+
+    /// The points of all stages, each with its stage.
+    pub fn visits(&self) -> impl Iterator<Item = (&str, &Point)> + Clone {
+        let stages = self.stages.iter();
+        stages.flat_map(|(name, series)| series.points().iter().map(|point| (&**name, point)))
     }
 
     /// The last marker with its stage.
     pub fn last_visit(&self) -> Option<(&str, &Point)> {
-        self.last_visits().max_by_key(|(_, point)| point.order)
+        self.visits().max_by_key(|(_, point)| point.order)
     }
 
     /// The last marker of the program's own, with its stage.
     pub fn last_own_visit(&self) -> Option<(&str, &Point)> {
         let others = [Stage::Periodic, Stage::AtLimit].map(Stage::name);
-        let own = self
-            .last_visits()
-            .filter(|(name, _)| !others.contains(name));
+        let own = self.visits().filter(|(name, _)| !others.contains(name));
         own.max_by_key(|(_, point)| point.order)
-    }
-
-    /// The last marker of each stage.
-    fn last_visits(&self) -> impl Iterator<Item = (&str, &Point)> {
-        let stages = self.stages.iter();
-        stages.filter_map(|(name, series)| Some((&**name, series.points().last()?)))
     }
 
     /// Time of the last marker, in seconds since 1970.
