@@ -134,15 +134,11 @@ impl Process {
         !differ(&self.host, &marker.host) && !differ(&self.boot, &marker.boot)
     }
 
-    /// False if the marker is known to be of another program.
+    /// False if the marker is known to be of another machine, or begins a program after the first marker of this one.
     pub fn may_have_written(&self, marker: &Marker) -> bool {
-        let is_later = |first| first < marker.t.unwrap_or(f64::INFINITY);
-        let may_begin_with = match self.loaded {
-            Some(loaded) => Some(loaded) == marker.t,
-            // So far only later markers were read.
-            None => !self.first_time.is_some_and(is_later),
-        };
-        self.is_on_machine_of(marker) && (may_begin_with || !begins_program(marker))
+        let is_before = |first| first < marker.t.unwrap_or(f64::INFINITY);
+        let has_begun = self.loaded.is_none() && self.first_time.is_some_and(is_before);
+        self.is_on_machine_of(marker) && !(has_begun && begins_program(marker))
     }
 
     /// Adds a marker. A stage with more points is compacted.

@@ -118,7 +118,7 @@ pub struct Series {
     pub unit_if_known: Unit,
     /// In the order of reading until `compact` sorts them. The last visit has a point of its own.
     points: Vec<Point>,
-    /// A point joins one visit. The number was doubled so often because there were too many points.
+    /// A point joins `1 << doublings` visits. The number doubles whenever there are too many points.
     doublings: u32,
     /// The round of the sample that was added last.
     latest_round: Option<i64>,

@@ -109,11 +109,19 @@ impl Store {
             marker.seq.is_some_and(|seq| !seen.contains(seq))
         };
         let t = marker.t.unwrap_or(f64::INFINITY);
-        let begun = programs.partition_point(|one| begin(&self.processes[*one]) <= t);
-        // The latest first. A clock that was set back leaves no program that was loaded before the marker.
-        let (before, after) = programs.split_at(begun);
-        let by_begin = before.iter().rev().chain(after.iter().rev());
-        let mut candidates = by_begin.filter(|place| process(place).may_have_written(marker));
+        let begun = |t| programs.partition_point(|one| begin(&self.processes[*one]) <= t);
+        let (before, after) = programs.split_at(begun(t));
+        let (near, far) = match begins_program(marker) {
+            // The marker was read before, or only later ones were.
+            true => (
+                &before[begun(t.next_down())..],
+                &before[..begun(f64::NEG_INFINITY)],
+            ),
+            // A clock that was set back leaves no program that was loaded before the marker.
+            false => (before, after),
+        };
+        let latest_first = near.iter().rev().chain(far.iter().rev());
+        let mut candidates = latest_first.filter(|place| process(place).may_have_written(marker));
         let served = candidates.clone().find(serves);
         served.or_else(|| candidates.find(is_new_there)).copied()
     }

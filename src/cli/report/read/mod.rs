@@ -54,11 +54,6 @@ impl FileReport {
         report
     }
 
-    /// The file was read, and contains no marker. This is normal for a log.
-    fn lacks_markers(&self) -> bool {
-        self.markers == 0 && self.messages.is_empty()
-    }
-
     /// Adds a message about data that could not be read.
     fn add_error(&mut self, line: Option<u64>, text: impl Into<String>) {
         self.is_incomplete = true;
@@ -80,8 +75,8 @@ impl FileReport {
             Some(line) => format!("{path}:{line}: {text}"),
             None => format!("{path}: {text}"),
         };
-        let omitted = self.omitted_messages;
-        let omitted = (omitted > 0).then(|| format!("{path}: {omitted} more messages"));
+        let omitted = Some(self.omitted_messages).filter(|omitted| *omitted > 0);
+        let omitted = omitted.map(|omitted| format!("{path}: {omitted} more messages"));
         self.messages.iter().map(message).chain(omitted)
     }
 }
@@ -90,7 +85,9 @@ impl FileReport {
 pub fn message_about_files_without_markers(files: &[FileReport]) -> Option<String> {
     const FORMS: &str = "; read are JSON lines of FLARENA_MARKER_FILE and `[RSS]` lines, also behind the prefix of a \
                          log or inside the message of a JSON log, plain or gzip, in UTF-8, or in UTF-16 with a mark";
-    let without: Vec<_> = files.iter().filter(|file| file.lacks_markers()).collect();
+    // A file without a marker is normal for a log. One with a message has that instead.
+    let without = |file: &&FileReport| file.markers == 0 && file.messages.is_empty();
+    let without: Vec<_> = files.iter().filter(without).collect();
     let has_markers = files.iter().any(|file| file.markers > 0);
     let forms = if has_markers { "" } else { FORMS };
     match without[..] {
