@@ -2,6 +2,9 @@
 
 use super::process::{Process, NO_NAME};
 
+/// More sites are counted in the name of a process.
+const MAX_NAMED_SITES: usize = 3;
+
 impl Process {
     /// `4711`, or `14 procs` for processes that follow each other.
     pub fn pid_text(&self) -> String {
@@ -28,6 +31,15 @@ impl Process {
     pub fn program_name(&self) -> String {
         let name = self.program.as_ref().or(self.name.as_ref());
         name.unwrap_or(&self.proc).clone()
+    }
+
+    /// `site-1`, `site-1, site-2`, `20 clients`, or `-`.
+    pub fn site_names(&self) -> String {
+        match &self.sites[..] {
+            [] => NO_NAME.to_owned(),
+            sites if sites.len() > MAX_NAMED_SITES => format!("{} clients", sites.len()),
+            sites => sites.join(", "),
+        }
     }
 
     /// The site of the process, or the name of a process without one.

@@ -15,8 +15,6 @@ const MAX_STAGES: usize = 48;
 const OTHER_STAGES: &str = "(other stages)";
 /// Further sites are not listed.
 const MAX_SITES: usize = 1000;
-/// More sites are counted in the name of a process.
-const MAX_NAMED_SITES: usize = 3;
 
 /// Stands for a missing name.
 pub const NO_NAME: &str = "-";
@@ -100,13 +98,6 @@ pub struct Refused {
     pub asked_at: Option<String>,
 }
 
-/// An anomaly of a marker.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Notice {
-    Repeated,
-    TooManyProcesses,
-}
-
 /// True for the first marker of a program. An exec begins another program in the same process.
 pub fn begins_program(marker: &Marker) -> bool {
     marker.seq == Some(0) && marker.stage == Stage::Load.name()
@@ -118,12 +109,13 @@ pub fn differ<T: PartialEq>(one: &Option<T>, other: &Option<T>) -> bool {
 }
 
 impl Process {
-    pub fn new(marker: &Marker, log: Option<String>) -> Self {
+    /// `log` is the file with the marker.
+    pub fn new(marker: &Marker, log: &str) -> Self {
         Process {
             pid: marker.pid,
             start: marker.start,
             proc: NO_NAME.to_owned(),
-            log,
+            log: marker.pid.is_none().then(|| log.to_owned()),
             processes: 1,
             ..Process::default()
         }
@@ -141,10 +133,10 @@ impl Process {
         self.is_on_machine_of(marker) && !(has_begun && begins_program(marker))
     }
 
-    /// Adds a marker. A stage with more points is compacted.
-    pub fn add(&mut self, marker: &Marker, order: Order, max_points: usize) -> Option<Notice> {
+    /// Adds a marker. A stage with more points is compacted. Returns false if the marker was read before.
+    pub fn add(&mut self, marker: &Marker, order: Order, max_points: usize) -> bool {
         if marker.seq.is_some_and(|seq| !self.seen_numbers.insert(seq)) {
-            return Some(Notice::Repeated);
+            return false;
         }
         let is_latest = self.last_clock.is_none_or(|(last, _)| order > last);
         let clock = marker.t.filter(|_| is_latest).map(|t| (order, t));
@@ -166,7 +158,7 @@ impl Process {
         if series.len() > max_points {
             series.compact(max_points);
         }
-        None
+        true
     }
 
     fn keep_first_names(&mut self, marker: &Marker) {
@@ -338,14 +330,5 @@ impl Process {
         times.sort_by(f64::total_cmp);
         let pauses = times.windows(2).map(|pair| pair[1] - pair[0]);
         pauses.fold(0.0, f64::max)
-    }
-
-    /// `site-1`, `site-1, site-2`, `20 clients`, or `-`.
-    pub fn site_names(&self) -> String {
-        match &self.sites[..] {
-            [] => NO_NAME.to_owned(),
-            sites if sites.len() > MAX_NAMED_SITES => format!("{} clients", sites.len()),
-            sites => sites.join(", "),
-        }
     }
 }

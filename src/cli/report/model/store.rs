@@ -9,7 +9,7 @@ use flarena_shared::sites::Record;
 
 use super::join::{join, remove_copies};
 use super::order::Order;
-use super::process::{begins_program, Notice, Process};
+use super::process::{begins_program, Process};
 
 /// Charts and slopes need no more points.
 const MAX_POINTS_PER_STAGE: usize = 1024;
@@ -23,6 +23,13 @@ const MARKERS_PER_COUNT: usize = 1 << 16;
 const MAX_PROCESSES_WITH_SITES: usize = 1000;
 /// A trainer that is restarted for each of 1000 rounds on 100 sites makes 100 000 processes.
 const MAX_PROCESSES: usize = 110_000;
+
+/// Why a marker was left out.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Notice {
+    Repeated,
+    TooManyProcesses,
+}
 
 /// The markers with one identity are of one process, or of several that `Store::known` tells apart.
 #[derive(PartialEq, Eq, Hash)]
@@ -56,12 +63,11 @@ impl Store {
             return Some(Notice::TooManyProcesses);
         }
         if known.is_none() {
-            let log = marker.pid.is_none().then(|| log.to_owned());
             self.processes.push(Process::new(marker, log));
         }
         let max_points = self.max_points_per_stage();
-        let notice = self.processes[place].add(marker, order, max_points);
-        if known.is_none() || begins_program(marker) && notice.is_none() {
+        let is_new = self.processes[place].add(marker, order, max_points);
+        if known.is_none() || is_new && begins_program(marker) {
             let programs = self.programs.entry(identity).or_default();
             programs.retain(|one| *one != place);
             let begin = |place: usize| begin(&self.processes[place]);
@@ -72,7 +78,7 @@ impl Store {
         if self.markers.is_multiple_of(MARKERS_PER_COUNT) {
             self.limit_points();
         }
-        notice
+        (!is_new).then_some(Notice::Repeated)
     }
 
     /// Adds a record of allocation sites to the program that its process executes so far: records follow markers, and an exec
