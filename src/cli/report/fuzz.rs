@@ -12,17 +12,12 @@ pub fn any_log(input: &[u8]) {
     let reports = judge(processes, None, |_| true);
     let requests = analyse::requests(&reports, Some(100));
     let text = print::report(&reports, &requests, ListLength::Full);
-    let messages = file.messages.iter().map(|(_, text)| &text[..]);
+    let files = [file];
+    let messages = files[0].messages.iter().map(|(_, text)| &text[..]);
     let mut printed = text.lines().chain(messages);
     assert!(printed.all(|line| !line.contains(char::is_control)));
     let mut written = Vec::new();
-    json::write(
-        &mut written,
-        &reports,
-        std::slice::from_ref(&file),
-        &requests,
-    )
-    .unwrap();
+    json::write(&mut written, &reports, &files, &requests).unwrap();
     let value: Value = serde_json::from_slice(&written).expect("the report is JSON");
     assert_eq!(value["processes"].as_array().unwrap().len(), reports.len());
     for line in prometheus::metrics(&reports).lines() {
@@ -31,7 +26,7 @@ pub fn any_log(input: &[u8]) {
         assert!(line.starts_with('#') || is_number, "{line}");
         assert!(!line.contains(char::is_control), "{line:?}");
     }
-    let page = html::page(&reports, &[file], ListLength::Full);
+    let page = html::page(&reports, &files, ListLength::Full);
     let scripts = page.matches("<script").count();
     assert_eq!(scripts, 1, "the page has an injected script");
 }

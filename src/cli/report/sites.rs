@@ -1,6 +1,7 @@
 //! Judges allocation sites: how much each holds, by how much it grows, and which one explains the
 //! verdict on the process.
 
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use flarena_shared::sites::Holding;
@@ -61,14 +62,10 @@ pub fn trends(history: &SiteHistory) -> Vec<SiteTrend> {
     let sites = settled.iter().flat_map(|(_, round)| round.sites.keys());
     let sites: BTreeSet<u32> = sites.copied().collect();
     let mut trends: Vec<SiteTrend> = sites.into_iter().map(|site| trend(settled, site)).collect();
-    let growth = |trend: &SiteTrend| {
-        let growing = trend.bytes_per_round().filter(|_| trend.is_growing());
-        growing.unwrap_or(0.0)
-    };
-    // The sort is stable, so equal sites stay in the order of their numbers.
-    trends.sort_by(|a, b| {
-        let faster = growth(b).total_cmp(&growth(a));
-        faster.then(b.last_bytes.cmp(&a.last_bytes))
+    // The sort is stable, so equal sites stay in the order of their numbers. Positive numbers have the order of their bits.
+    trends.sort_by_key(|trend| {
+        let growth = trend.bytes_per_round().filter(|_| trend.is_growing());
+        Reverse((growth.map(f64::to_bits), trend.last_bytes))
     });
     trends
 }

@@ -1,4 +1,4 @@
-//! Formats and parses durations, and parses sizes. Bytes are `f64`, and NaN means that a size is unknown.
+//! Formats and parses durations, and parses sizes. Bytes are `f64`.
 
 use flarena_shared::parse;
 use jiff::{Span, SpanRelativeTo, Unit};

@@ -2,7 +2,7 @@
 
 use super::finding::Finding;
 use super::{Fit, ProcessReport, StageReport};
-use crate::report::model::{Process, Size, Sizes, SourceLine, Store};
+use crate::report::model::{Order, Process, Size, Sizes, Store};
 use crate::report::units::MB;
 use flarena_shared::marker::Marker;
 
@@ -48,10 +48,10 @@ pub fn sample(round: usize, sizes: Sizes) -> Marker {
 }
 
 pub fn processes(markers: impl IntoIterator<Item = Marker>) -> Vec<Process> {
-    let (log, epoch, line) = ("x", 0, 1);
     let mut store = Store::default();
     for marker in markers {
-        store.add(&marker, &SourceLine { log, epoch, line });
+        let (epoch, seq) = (0, marker.seq.unwrap_or(1));
+        store.add(&marker, "x", Order { epoch, seq });
     }
     store.finish().0
 }

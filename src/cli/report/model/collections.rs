@@ -31,16 +31,15 @@ impl Collections {
         self.ms += marker.gc_ms.unwrap_or(0) as f64;
         self.released += released;
         self.count += u64::from(released > 0.0);
-        let live_after = marker.gc_live_after_bytes.map(|bytes| bytes as f64);
-        if released > 0.0 || live_after.is_some() {
-            self.kept.push(Collection {
-                order,
-                released,
-                live_after,
-            });
-            if self.kept.len() > MAX_KEPT {
-                self.kept = self.kept.iter().copied().step_by(2).collect();
-            }
+        let one = Collection {
+            order,
+            released,
+            live_after: marker.gc_live_after_bytes.map(|bytes| bytes as f64),
+        };
+        let is_known = released > 0.0 || one.live_after.is_some();
+        self.kept.extend(is_known.then_some(one));
+        if self.kept.len() > MAX_KEPT {
+            self.kept = self.kept.iter().copied().step_by(2).collect();
         }
     }
 

@@ -3,13 +3,14 @@
 
 use std::collections::HashMap;
 use std::hash::Hash;
+use std::mem::take;
 
 use flarena_shared::marker::Marker;
 use flarena_shared::stages::Stage;
 
 use super::order::Order;
 use super::process::{differ, Process};
-use super::series::{Point, Series, Unit};
+use super::series::{Point, Series};
 
 /// A process with so many rounds gets a verdict of its own.
 const MIN_ROUNDS_ALONE: u64 = 5;
@@ -20,80 +21,59 @@ pub const PEAK_STAGE: &str = "(peak)";
 
 /// Joins processes that follow each other, in the order of their begins. The list keeps its order.
 ///
-/// A program that an exec replaced names the one that follows. If it wrote no marker but `load`, it is no row: it set up the
-/// next one, which names it.
-///
 /// A trainer that is started for each round has too few rounds for a verdict. Together these processes show whether each round
 /// needs more memory than the one before: at the same stage, and at its peak.
 pub fn join(mut processes: Vec<Process>, max_points: usize) -> Vec<Process> {
     let begin = |process: &Process| process.first_time.unwrap_or(f64::INFINITY);
     let mut in_time: Vec<usize> = (0..processes.len()).collect();
     in_time.sort_by(|a, b| begin(&processes[*a]).total_cmp(&begin(&processes[*b])));
-    let mut is_removed = vec![false; processes.len()];
     let mut programs = HashMap::new();
-    let mut chains: HashMap<_, Vec<Chain>> = HashMap::new();
+    let mut chains: HashMap<_, Vec<Vec<usize>>> = HashMap::new();
     for place in in_time {
         let one = &processes[place];
         let identity = one.loaded.and(one.pid.zip(one.start));
-        if let Some(before) = identity.and_then(|identity| programs.insert(identity, place))
-            && !processes[before].has_exited
-            // Processes of two machines may have the same pid and start time.
-            && !differ(&processes[before].host, &processes[place].host)
-        {
-            processes[before].became = Some(name(&processes[place]));
-            if has_only_loaded(&processes[before]) {
-                is_removed[before] = true;
-                let mut began_as = std::mem::take(&mut processes[before].began_as);
-                began_as.push(name(&processes[before]));
-                processes[place].began_as = began_as;
+        let before = identity.and_then(|identity| programs.insert(identity, place));
+        if is_short(one) {
+            // Ranks side by side begin in the same order in each round, and end in any: a process continues the first chain
+            // that is idle, which is not the one that ended first. A job has few chains with one key.
+            let chains = chains.entry(key(one)).or_default();
+            let end = |chain: &[usize]| processes[*chain.last()?].last_time();
+            let is_idle = |chain: &&mut Vec<usize>| end(chain).is_some_and(|end| end <= begin(one));
+            match chains.iter_mut().find(is_idle) {
+                Some(chain) => chain.push(place),
+                None => chains.push(vec![place]),
             }
         }
-        let process = &processes[place];
-        if is_short(process) {
-            // Ranks side by side begin in the same order in each round, and end in any: a process continues the first chain that
-            // is idle, which is not the one that ended first. A job has few chains with one key.
-            let chains = chains.entry(key(process)).or_default();
-            let idle = chains.iter().position(|chain| chain.end <= begin(process));
-            let chain = idle.unwrap_or(chains.len());
-            if idle.is_none() {
-                chains.push(Chain::default());
-            }
-            chains[chain].end = process.last_time().unwrap_or(f64::INFINITY);
-            chains[chain].members.push(place);
+        if let Some(before) = before {
+            link(&mut processes, [before, place]);
         }
     }
-    for Chain { members, .. } in chains.into_values().flatten() {
-        if members.len() >= MIN_PROCESSES {
-            let own = members
-                .iter()
-                .map(|place| std::mem::take(&mut processes[*place]));
-            processes[members[0]] = one_of(own.collect(), max_points);
-            members
-                .iter()
-                .for_each(|place| is_removed[*place] = *place != members[0]);
+    for chain in chains.into_values().flatten() {
+        if chain.len() >= MIN_PROCESSES {
+            let members = chain.iter().map(|place| take(&mut processes[*place]));
+            processes[chain[0]] = one_of(members.collect(), max_points);
         }
     }
-    let mut is_removed = is_removed.into_iter();
-    processes.retain(|_| !is_removed.next().unwrap_or(false));
+    processes.retain(|process| process.processes > 0);
     processes
 }
 
-/// Processes that follow each other at the same task, as places in the list of all.
-#[derive(Default)]
-struct Chain {
-    members: Vec<usize>,
-    /// Of the last one.
-    end: f64,
-}
-
-fn has_only_loaded(process: &Process) -> bool {
-    let mut stages = process.stages.iter();
-    stages.all(|(stage, _)| **stage == *Stage::Load.name())
-}
-
-fn name(process: &Process) -> String {
-    let name = process.program.as_ref().or(process.name.as_ref());
-    name.unwrap_or(&process.proc).clone()
+/// Names the program that followed another one by an exec. If that wrote no marker but `load`, it is no row: it set up the next
+/// one, which names it.
+fn link(processes: &mut [Process], pair: [usize; 2]) {
+    let Ok([before, next]) = processes.get_disjoint_mut(pair) else {
+        return;
+    };
+    // Processes of two machines may have the same pid and start time.
+    if before.has_exited || differ(&before.host, &next.host) {
+        return;
+    }
+    before.became = Some(next.program_name());
+    if before.has_only_loaded() {
+        before.processes = 0;
+        next.began_as = take(&mut before.began_as);
+        next.began_as.push(before.program_name());
+    }
 }
 
 /// Processes of a chain have equal keys.
@@ -120,21 +100,19 @@ fn first_round(process: &Process) -> Option<i64> {
 
 /// One process with the points of all, which follow each other. It has the pid of the last one.
 fn one_of(chain: Vec<Process>, max_points: usize) -> Process {
-    let mut stages = Process::default();
     let mut joined = Process::default();
     for (place, mut process) in (0..).zip(chain) {
         let round = first_round(&process);
         let peak = (PEAK_STAGE.into(), peak(&process));
-        let own = std::mem::take(&mut process.stages);
+        let own = std::mem::replace(&mut process.stages, take(&mut joined.stages));
         for (name, series) in std::iter::once(peak).chain(own) {
-            stages.series_mut(&name).append(series, place, round);
+            process.series_mut(&name).append(series, place, round);
         }
         if place > 0 {
             process.follow(&joined);
         }
         joined = process;
     }
-    joined.stages = stages.stages;
     for (_, series) in &mut joined.stages {
         if series.len() > max_points {
             series.compact(max_points);
@@ -150,7 +128,7 @@ fn peak(process: &Process) -> Series {
         rss_bytes: Some(process.peak_rss as u64),
         ..Marker::default()
     };
-    let mut series = Series::new(Unit::Round);
+    let mut series = Series::default();
     series.push(Point::of(&peak, Order { epoch: 0, seq: 0 }, None));
     series
 }
@@ -167,41 +145,38 @@ const SAME_MOMENT_SECONDS: f64 = 1.0;
 /// log of its job, and lines of its own beside flarena's. The lines have no pid, so their contents are
 /// compared with those of the markers and of the other logs.
 pub fn remove_copies(processes: &mut Vec<Process>) -> Vec<Process> {
-    let numbered = processes.iter().enumerate();
-    let is_copy =
-        numbered.map(|(index, log)| log.pid.is_none() && is_copied(log, index, processes));
-    let mut is_copy = is_copy.collect::<Vec<bool>>().into_iter();
+    let is_copy = |place: usize| processes[place].pid.is_none() && is_copied(place, processes);
+    let is_copy: Vec<bool> = (0..processes.len()).map(is_copy).collect();
+    let mut is_copy = is_copy.into_iter();
     let copies = processes.extract_if(.., |_| is_copy.next().unwrap_or(false));
     copies.collect()
 }
 
 /// True if most points of the log are points of a process with markers, or of another log that is kept.
-fn is_copied(log: &Process, index: usize, all: &[Process]) -> bool {
+fn is_copied(place: usize, all: &[Process]) -> bool {
+    let log = &all[place];
     // flarena's lines tell more than NVFlare's own. Of two equal logs the first one is kept.
-    let rank = |process: &Process, index| (process.proc == CLIENT_API, index);
+    let rank = |place: usize| (all[place].proc == CLIENT_API, place);
     let is_proof = !log.sites.is_empty() || is_copied_with_sites(log, all);
-    let candidates = all.iter().enumerate().filter(|(at, other)| {
-        let is_kept = other.pid.is_some() || is_proof && rank(other, *at) < rank(log, index);
-        is_kept && may_be_copied_from(log, other)
-    });
-    let candidates: Vec<&Process> = candidates.map(|(_, other)| other).collect();
+    let is_kept = |other: usize| all[other].pid.is_some() || is_proof && rank(other) < rank(place);
+    let kept = (0..all.len()).filter(|other| is_kept(*other));
+    let kept = kept.map(|other| &all[other]);
+    let candidates = kept.filter(|other| may_be_copied_from(log, other));
+    let candidates: Vec<&Process> = candidates.collect();
     let is_known = |(stage, point): &(&str, &Point)| {
         let mut candidates = candidates.iter();
         candidates.any(|other| has_point_like(other, stage, point))
     };
-    let stages = log.stages.iter();
-    let points =
-        stages.flat_map(|(name, series)| series.points().iter().map(|point| (&**name, point)));
-    2 * points.filter(is_known).count() > log.points().count()
+    2 * log.visits().filter(is_known).count() > log.points().count()
 }
 
 /// True if all lines with a site that the same program wrote into the same log are copies, or if it wrote none: then the others
 /// are the whole log. The lines before a program knows its site, such as `load`, are often equal to those of another trainer.
 fn is_copied_with_sites(log: &Process, all: &[Process]) -> bool {
-    let mut rows = all.iter().enumerate().filter(|(_, one)| {
+    let is_row = |one: &Process| {
         one.pid.is_none() && !one.sites.is_empty() && (&one.log, &one.proc) == (&log.log, &log.proc)
-    });
-    rows.all(|(index, one)| is_copied(one, index, all))
+    };
+    (0..all.len()).all(|place| !is_row(&all[place]) || is_copied(place, all))
 }
 
 fn may_be_copied_from(log: &Process, other: &Process) -> bool {

@@ -15,11 +15,11 @@ mod store;
 
 pub use join::PEAK_STAGE;
 pub use order::Order;
-pub use process::{KillCount, Notice, Process, Refused};
+pub use process::{KillCount, Process, Refused};
 pub use series::{Point, Series, Unit};
 pub use site_history::{RoundHoldings, SiteHistory};
 pub use sizes::{Size, Sizes};
-pub use store::{SourceLine, Store};
+pub use store::{Notice, Store};
 
 #[cfg(test)]
 pub use site_history::tests as site_history_tests;

@@ -2,6 +2,9 @@
 
 use super::process::{Process, NO_NAME};
 
+/// More sites are counted in the name of a process.
+const MAX_NAMED_SITES: usize = 3;
+
 impl Process {
     /// `4711`, or `14 procs` for processes that follow each other.
     pub fn pid_text(&self) -> String {
@@ -15,13 +18,27 @@ impl Process {
     /// NVFlare's process name, such as `TR`, and the name by `FLARENA_NAME`; without both, the
     /// program's name.
     pub fn process_name(&self) -> String {
-        match (self.proc.as_str(), &self.name) {
-            (NO_NAME, name) => {
-                let name = name.as_ref().or(self.program.as_ref());
-                name.unwrap_or(&self.proc).clone()
-            }
-            (proc, Some(name)) if name != proc => format!("{proc} {name}"),
-            (proc, _) => proc.to_owned(),
+        let named = self.name.as_ref().filter(|name| **name != self.proc);
+        match (self.proc.as_str(), named) {
+            (NO_NAME, None) => self.program.as_ref().unwrap_or(&self.proc).clone(),
+            (NO_NAME, Some(name)) => name.clone(),
+            (proc, Some(name)) => format!("{proc} {name}"),
+            (proc, None) => proc.to_owned(),
+        }
+    }
+
+    /// The program's name; without it, that of the process.
+    pub fn program_name(&self) -> String {
+        let name = self.program.as_ref().or(self.name.as_ref());
+        name.unwrap_or(&self.proc).clone()
+    }
+
+    /// `site-1`, `site-1, site-2`, `20 clients`, or `-`.
+    pub fn site_names(&self) -> String {
+        match &self.sites[..] {
+            [] => NO_NAME.to_owned(),
+            sites if sites.len() > MAX_NAMED_SITES => format!("{} clients", sites.len()),
+            sites => sites.join(", "),
         }
     }
 

@@ -15,8 +15,6 @@ const MAX_STAGES: usize = 48;
 const OTHER_STAGES: &str = "(other stages)";
 /// Further sites are not listed.
 const MAX_SITES: usize = 1000;
-/// More sites are counted in the name of a process.
-const MAX_NAMED_SITES: usize = 3;
 
 /// Stands for a missing name.
 pub const NO_NAME: &str = "-";
@@ -76,7 +74,7 @@ pub struct Process {
     pub became: Option<String>,
     /// Of a chain, the processes before the last one that ended without the marker `exit`.
     pub ended_without_exit: u64,
-    /// Processes that follow each other, joined into one; 1 for a single process.
+    /// Processes that follow each other, joined into one; 1 for a single process, and 0 for one that is a part of another row.
     pub processes: u64,
     pub allocation_sites: SiteHistory,
     pub collections: Collections,
@@ -100,13 +98,6 @@ pub struct Refused {
     pub asked_at: Option<String>,
 }
 
-/// An anomaly of a marker.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Notice {
-    Repeated,
-    TooManyProcesses,
-}
-
 /// True for the first marker of a program. An exec begins another program in the same process.
 pub fn begins_program(marker: &Marker) -> bool {
     marker.seq == Some(0) && marker.stage == Stage::Load.name()
@@ -118,21 +109,34 @@ pub fn differ<T: PartialEq>(one: &Option<T>, other: &Option<T>) -> bool {
 }
 
 impl Process {
-    pub fn new(marker: &Marker, log: Option<String>) -> Self {
+    /// `log` is the file with the marker.
+    pub fn new(marker: &Marker, log: &str) -> Self {
         Process {
             pid: marker.pid,
             start: marker.start,
             proc: NO_NAME.to_owned(),
-            log,
+            log: marker.pid.is_none().then(|| log.to_owned()),
             processes: 1,
             ..Process::default()
         }
     }
 
-    /// Adds a marker. A stage with more points is compacted.
-    pub fn add(&mut self, marker: &Marker, order: Order, max_points: usize) -> Option<Notice> {
+    /// False if the marker is known to be of another machine. Only a program's first marker has the host.
+    pub fn is_on_machine_of(&self, marker: &Marker) -> bool {
+        !differ(&self.host, &marker.host) && !differ(&self.boot, &marker.boot)
+    }
+
+    /// False if the marker is known to be of another machine, or begins a program after the first marker of this one.
+    pub fn may_have_written(&self, marker: &Marker) -> bool {
+        let is_before = |first| first < marker.t.unwrap_or(f64::INFINITY);
+        let has_begun = self.loaded.is_none() && self.first_time.is_some_and(is_before);
+        self.is_on_machine_of(marker) && !(has_begun && begins_program(marker))
+    }
+
+    /// Adds a marker. A stage with more points is compacted. Returns false if the marker was read before.
+    pub fn add(&mut self, marker: &Marker, order: Order, max_points: usize) -> bool {
         if marker.seq.is_some_and(|seq| !self.seen_numbers.insert(seq)) {
-            return Some(Notice::Repeated);
+            return false;
         }
         let is_latest = self.last_clock.is_none_or(|(last, _)| order > last);
         let clock = marker.t.filter(|_| is_latest).map(|t| (order, t));
@@ -145,18 +149,19 @@ impl Process {
         self.markers += 1;
         self.has_exited |= marker.stage == Stage::Exit.name();
         self.collections.add(marker, order);
-        self.update_identity(marker);
+        self.keep_first_names(marker);
         self.update_totals(marker);
+        self.note_kills(marker);
         let site = self.place_of_site(marker);
         let series = self.series_mut(&marker.stage);
         series.push(Point::of(marker, order, site));
         if series.len() > max_points {
             series.compact(max_points);
         }
-        None
+        true
     }
 
-    fn update_identity(&mut self, marker: &Marker) {
+    fn keep_first_names(&mut self, marker: &Marker) {
         if self.proc == NO_NAME && !marker.proc.is_empty() {
             self.proc.clone_from(&marker.proc);
         }
@@ -164,31 +169,20 @@ impl Process {
             self.alloc = Some(marker.alloc.clone());
         }
         self.boot = self.boot.or(marker.boot);
-        let names = [
-            (&mut self.program, &marker.program),
-            (&mut self.name, &marker.name),
-            (&mut self.role, &marker.role),
-            (&mut self.host, &marker.host),
-            (&mut self.job, &marker.job),
-            (&mut self.version, &marker.version),
-            (&mut self.settings, &marker.settings),
-        ];
-        for (mine, theirs) in names {
-            if mine.is_none() {
-                mine.clone_from(theirs);
-            }
-        }
+        self.program = self.program.take().or_else(|| marker.program.clone());
+        self.name = self.name.take().or_else(|| marker.name.clone());
+        self.role = self.role.take().or_else(|| marker.role.clone());
+        self.host = self.host.take().or_else(|| marker.host.clone());
+        self.job = self.job.take().or_else(|| marker.job.clone());
+        self.version = self.version.take().or_else(|| marker.version.clone());
+        self.settings = self.settings.take().or_else(|| marker.settings.clone());
     }
 
     /// Figures that are kept once per process, and not for each round.
     fn update_totals(&mut self, marker: &Marker) {
         let bytes = |known: Option<u64>| known.map(|bytes| bytes as f64);
-        let peaks = [marker.rss_bytes, marker.hwm_bytes, marker.peak_bytes];
-        self.peak_rss = peaks
-            .into_iter()
-            .filter_map(bytes)
-            .fold(self.peak_rss, f64::max);
-        self.note_kills(marker);
+        let peaks = [marker.rss_bytes, marker.hwm_bytes, marker.peak_bytes].map(bytes);
+        self.peak_rss = peaks.into_iter().flatten().fold(self.peak_rss, f64::max);
         self.cgroup = marker.cgroup.or(self.cgroup);
         self.cpu_ms = self.cpu_ms.max(marker.cpu_ms);
         self.memory_limit = bytes(marker.memory_limit_bytes).or(self.memory_limit);
@@ -207,15 +201,14 @@ impl Process {
         let Some((t, count)) = marker.t.zip(marker.cgroup_oom_kills) else {
             return;
         };
-        if let Some(seen) = self.kill_counts.iter_mut().find(|seen| seen.count == count) {
-            (seen.first, seen.last) = (seen.first.min(t), seen.last.max(t));
-            return;
+        let (first, last) = (t, t);
+        match self.kill_counts.iter_mut().find(|seen| seen.count == count) {
+            Some(seen) => (seen.first, seen.last) = (seen.first.min(t), seen.last.max(t)),
+            None => self.kill_counts.push(KillCount { count, first, last }),
         }
-        if self.kill_counts.len() == MAX_COUNTS {
+        if self.kill_counts.len() > MAX_COUNTS {
             self.kill_counts.remove(0);
         }
-        let (first, last) = (t, t);
-        self.kill_counts.push(KillCount { count, first, last });
     }
 
     /// The place of the marker's site in the list, to which it is added.
@@ -235,7 +228,7 @@ impl Process {
         let rounds = points.filter_map(|point| Some((point.order, point.round?)));
         let mut rounds: Vec<(Order, i64)> = rounds.collect();
         rounds.sort_by_key(|(order, _)| *order);
-        rounds.dedup_by(|later, earlier| later.1 == earlier.1);
+        rounds.dedup_by_key(|(_, round)| *round);
         let round_at = |order: Order| {
             let next = rounds.partition_point(|(begin, _)| *begin <= order);
             let (_, round) = rounds.get(next.saturating_sub(1))?;
@@ -247,21 +240,26 @@ impl Process {
     }
 
     pub fn series_mut(&mut self, stage: &str) -> &mut Series {
-        let is_full = self.stages.len() >= MAX_STAGES;
         let known = |name: &str| self.stages.iter().position(|(s, _)| **s == *name);
         let stage = match known(stage) {
-            None if is_full => OTHER_STAGES,
+            None if self.stages.len() >= MAX_STAGES => OTHER_STAGES,
             _ => stage,
         };
-        let place = known(stage).unwrap_or_else(|| {
-            let unit = match stage == Stage::Periodic.name() {
-                true => Unit::Minute,
-                false => Unit::Round,
-            };
-            self.stages.push((stage.into(), Series::new(unit)));
-            self.stages.len() - 1
-        });
+        let place = known(stage).unwrap_or(self.stages.len());
+        if place == self.stages.len() {
+            let mut series = Series::default();
+            if stage == Stage::Periodic.name() {
+                series.unit_if_known = Unit::Minute;
+            }
+            self.stages.push((stage.into(), series));
+        }
         &mut self.stages[place].1
+    }
+
+    /// It wrote no marker but `load`.
+    pub fn has_only_loaded(&self) -> bool {
+        let mut stages = self.stages.iter();
+        stages.all(|(stage, _)| **stage == *Stage::Load.name())
     }
 
     /// CPU time of the program.
@@ -300,24 +298,25 @@ impl Process {
 
     /// The points of all stages.
     pub fn points(&self) -> impl Iterator<Item = &Point> + Clone {
-        self.stages.iter().flat_map(|(_, series)| series.points())
+        self.visits().map(|(_, point)| point)
+    }
+
+    /// The points of all stages, each with its stage.
+    pub fn visits(&self) -> impl Iterator<Item = (&str, &Point)> + Clone {
+        let stages = self.stages.iter();
+        stages.flat_map(|(name, series)| series.points().iter().map(|point| (&**name, point)))
     }
 
     /// The last marker with its stage.
     pub fn last_visit(&self) -> Option<(&str, &Point)> {
-        self.last_visit_of(|_| true)
+        self.visits().max_by_key(|(_, point)| point.order)
     }
 
     /// The last marker of the program's own, with its stage.
     pub fn last_own_visit(&self) -> Option<(&str, &Point)> {
         let others = [Stage::Periodic, Stage::AtLimit].map(Stage::name);
-        self.last_visit_of(|stage| !others.contains(&stage))
-    }
-
-    fn last_visit_of(&self, is_wanted: impl Fn(&str) -> bool) -> Option<(&str, &Point)> {
-        let stages = self.stages.iter().filter(|(name, _)| is_wanted(name));
-        let visits = stages.filter_map(|(name, series)| Some((&**name, series.points().last()?)));
-        visits.max_by_key(|(_, point)| point.order)
+        let own = self.visits().filter(|(name, _)| !others.contains(name));
+        own.max_by_key(|(_, point)| point.order)
     }
 
     /// Time of the last marker, in seconds since 1970.
@@ -331,14 +330,5 @@ impl Process {
         times.sort_by(f64::total_cmp);
         let pauses = times.windows(2).map(|pair| pair[1] - pair[0]);
         pauses.fold(0.0, f64::max)
-    }
-
-    /// `site-1`, `site-1, site-2`, `20 clients`, or `-`.
-    pub fn site_names(&self) -> String {
-        match &self.sites[..] {
-            [] => NO_NAME.to_owned(),
-            sites if sites.len() > MAX_NAMED_SITES => format!("{} clients", sites.len()),
-            sites => sites.join(", "),
-        }
     }
 }

@@ -2,6 +2,7 @@
 //! points, so its length stays bounded.
 
 use std::fmt;
+use std::mem::replace;
 
 use flarena_shared::marker::Marker;
 
@@ -86,8 +87,9 @@ impl Point {
 }
 
 /// The unit of the positions of points, and of a growth.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Unit {
+    #[default]
     Round,
     Minute,
     /// The markers have neither rounds nor times.
@@ -110,13 +112,14 @@ impl fmt::Display for Unit {
     }
 }
 
+#[derive(Default)]
 pub struct Series {
     /// The unit of the positions, if all points have a round or a time.
-    unit: Unit,
+    pub unit_if_known: Unit,
     /// In the order of reading until `compact` sorts them. The last visit has a point of its own.
     points: Vec<Point>,
-    /// A point joins so many visits. It doubles whenever there are too many points.
-    visits_per_point: u32,
+    /// A point joins `1 << doublings` visits. The number doubles whenever there are too many points.
+    doublings: u32,
     /// The round of the sample that was added last.
     latest_round: Option<i64>,
     /// Rounds seen, or samples if they have no rounds.
@@ -127,24 +130,12 @@ pub struct Series {
 }
 
 impl Series {
-    pub fn new(unit: Unit) -> Self {
-        Series {
-            unit,
-            points: Vec::new(),
-            visits_per_point: 1,
-            latest_round: None,
-            rounds: 0,
-            first: None,
-            last: None,
-        }
-    }
-
     pub fn len(&self) -> usize {
         self.points.len()
     }
 
     pub fn push(&mut self, mut point: Point) {
-        if self.unit == Unit::Minute {
+        if self.unit_if_known == Unit::Minute {
             point.round = None;
         }
         let end = (point.order, point.sizes.rss());
@@ -168,12 +159,12 @@ impl Series {
         self.join(|earlier, later| later.is_same_visit(earlier));
         let last = self.points.pop();
         loop {
-            let most = self.visits_per_point;
+            let most = 1 << self.doublings;
             self.join(|earlier, later| earlier.visits + later.visits <= most);
             if self.points.len() < max_points.max(2) {
                 break;
             }
-            self.visits_per_point *= 2;
+            self.doublings += 1;
         }
         self.points.extend(last);
         self.points.shrink_to_fit();
@@ -197,14 +188,13 @@ impl Series {
         let rounds = points.map(|point| point.round.or_else(|| round_at(point.order)));
         let rounds: Vec<Option<i64>> = rounds.collect();
         let is_in_one_round = rounds.len() > 1 && rounds.iter().all(|round| *round == rounds[0]);
-        if self.unit == Unit::Round && !is_in_one_round {
+        if self.unit_if_known == Unit::Round && !is_in_one_round {
             let points = self.points.iter_mut().zip(rounds);
             points.for_each(|(point, round)| point.round = round);
         }
         // A long series counts its rounds when it is read.
-        if self.visits_per_point == 1 {
-            let rounds = self.points.chunk_by(Point::is_same_round);
-            self.rounds = rounds.count() as u64;
+        if self.doublings == 0 {
+            self.rounds = self.points.chunk_by(Point::is_same_round).count() as u64;
         }
     }
 
@@ -239,7 +229,7 @@ impl Series {
     /// The unit of the positions.
     pub fn unit(&self) -> Unit {
         let all = |is_known: fn(&Point) -> bool| self.points.iter().all(is_known);
-        match self.unit {
+        match self.unit_if_known {
             Unit::Minute if all(|point| point.t.is_some()) => Unit::Minute,
             Unit::Round if all(|point| point.round.is_some()) => Unit::Round,
             Unit::Minute | Unit::Round | Unit::Marker => Unit::Marker,
@@ -249,7 +239,6 @@ impl Series {
     /// The position of each point on the axis, strictly ascending: its round, the minutes since the first point, or the number
     /// of markers before it.
     pub fn positions(&self) -> Vec<f64> {
-        let points = self.points.iter();
         let mut last = f64::NEG_INFINITY;
         match self.unit() {
             Unit::Minute => {
@@ -260,15 +249,12 @@ impl Series {
                     last = f64::max(seconds / 60.0, last + 1e-3);
                     last
                 };
-                points.map(place).collect()
+                self.points.iter().map(place).collect()
             }
             Unit::Marker => {
-                let mut markers = 0.0;
-                let place = |point: &Point| {
-                    markers += f64::from(point.count);
-                    markers - f64::from(point.count)
-                };
-                points.map(place).collect()
+                let counts = self.points.iter().map(|point| f64::from(point.count));
+                let before = counts.scan(0.0, |sum, count| Some(replace(sum, *sum + count)));
+                before.collect()
             }
             Unit::Round => {
                 let mut offset = 0.0;
@@ -314,7 +300,7 @@ mod tests {
 
     /// Points in the order of writing: sequence number, round, RSS.
     fn series(points: impl IntoIterator<Item = (u64, f64, f64)>) -> Series {
-        let mut series = Series::new(Unit::Round);
+        let mut series = Series::default();
         for (seq, round, rss) in points {
             series.push(point(seq, round, rss));
         }
@@ -348,7 +334,7 @@ mod tests {
 
     #[test]
     fn the_sites_of_a_round_are_points_within_it() {
-        let mut series = Series::new(Unit::Round);
+        let mut series = Series::default();
         for seq in 0..6 {
             let site = Some((seq % 3) as u16);
             let round = (seq / 3) as f64;
@@ -369,7 +355,7 @@ mod tests {
 
     #[test]
     fn points_of_a_compacted_series_have_equally_many_rounds() {
-        let mut series = Series::new(Unit::Round);
+        let mut series = Series::default();
         for i in 0..1000u64 {
             series.push(point(i, i as f64, i as f64));
             if series.len() > 65 {
@@ -383,7 +369,7 @@ mod tests {
 
     #[test]
     fn the_later_part_of_a_long_series_may_be_read_first() {
-        let mut series = Series::new(Unit::Round);
+        let mut series = Series::default();
         for i in (6000..10_000u64).chain(0..6000) {
             series.push(point(2 * i, i as f64, i as f64));
             series.push(point(2 * i + 1, i as f64, i as f64));
@@ -399,7 +385,7 @@ mod tests {
 
     #[test]
     fn a_long_series_keeps_its_shape_in_few_points() {
-        let mut series = Series::new(Unit::Round);
+        let mut series = Series::default();
         for i in 0..100_000u64 {
             series.push(point(i, i as f64, i as f64));
             if series.len() > 64 {

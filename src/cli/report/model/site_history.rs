@@ -45,13 +45,12 @@ impl RoundHoldings {
         self.rest_bytes = self.rest_bytes.min(other.rest_bytes);
         self.before_bytes = self.before_bytes.min(other.before_bytes);
         // A site that the other marker does not list holds too little to be listed.
-        self.sites.retain(|site, _| other.sites.contains_key(site));
-        for (site, least) in &mut self.sites {
-            let less = other.sites[site];
-            if less.bytes < least.bytes {
-                *least = less;
-            }
-        }
+        self.sites.retain(|site, least| {
+            let other = other.sites.get(site);
+            let less = other.filter(|other| other.bytes < least.bytes);
+            *least = *less.unwrap_or(least);
+            other.is_some()
+        });
     }
 }
 

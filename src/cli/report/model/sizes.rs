@@ -88,10 +88,10 @@ impl Sizes {
 
     /// Sets `self`, the mean of `count` samples, to the mean of these and of `other_count` others.
     pub fn average_with(&mut self, count: f64, other: &Sizes, other_count: f64) {
+        let all = count + other_count;
+        let mean = |(mine, theirs)| (mine * count + theirs * other_count) / all;
         for (size, _) in Size::FIELDS {
             let (mine, theirs) = (self.get(*size), other.get(*size));
-            let mean =
-                |(mine, theirs)| (mine * count + theirs * other_count) / (count + other_count);
             self.set(*size, mine.zip(theirs).map(mean).or(mine).or(theirs));
         }
     }

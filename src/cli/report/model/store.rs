@@ -9,7 +9,7 @@ use flarena_shared::sites::Record;
 
 use super::join::{join, remove_copies};
 use super::order::Order;
-use super::process::{begins_program, differ, Notice, Process};
+use super::process::{begins_program, Process};
 
 /// Charts and slopes need no more points.
 const MAX_POINTS_PER_STAGE: usize = 1024;
@@ -24,13 +24,11 @@ const MAX_PROCESSES_WITH_SITES: usize = 1000;
 /// A trainer that is restarted for each of 1000 rounds on 100 sites makes 100 000 processes.
 const MAX_PROCESSES: usize = 110_000;
 
-/// The line that a marker was read from.
-pub struct SourceLine<'a> {
-    /// The log, without the number that rotation adds.
-    pub log: &'a str,
-    /// The first time in this file, in microseconds. It orders the parts of a rotated log.
-    pub epoch: u64,
-    pub line: u64,
+/// Why a marker was left out.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Notice {
+    Repeated,
+    TooManyProcesses,
 }
 
 /// The markers with one identity are of one process, or of several that `Store::known` tells apart.
@@ -39,19 +37,6 @@ enum Identity {
     Process(u32, Option<u64>),
     /// Lines without a pid: their log, name of the process and site.
     Log(String, String, Option<String>),
-}
-
-impl Identity {
-    fn of(marker: &Marker, source: &SourceLine) -> Identity {
-        match marker.pid {
-            Some(pid) => Identity::Process(pid, marker.start),
-            None => Identity::Log(
-                source.log.to_owned(),
-                marker.proc.clone(),
-                marker.site.clone(),
-            ),
-        }
-    }
 }
 
 #[derive(Default)]
@@ -66,27 +51,25 @@ pub struct Store {
 }
 
 impl Store {
-    pub fn add(&mut self, marker: &Marker, source: &SourceLine) -> Option<Notice> {
-        let identity = Identity::of(marker, source);
+    /// Adds a marker. `log` is the file that it was read from, without the number that rotation adds.
+    pub fn add(&mut self, marker: &Marker, log: &str, order: Order) -> Option<Notice> {
+        let identity = match marker.pid {
+            Some(pid) => Identity::Process(pid, marker.start),
+            None => Identity::Log(log.to_owned(), marker.proc.clone(), marker.site.clone()),
+        };
         let known = self.known(&identity, marker);
-        if known.is_none() && self.processes.len() >= MAX_PROCESSES {
+        let place = known.unwrap_or(self.processes.len());
+        if place >= MAX_PROCESSES {
             return Some(Notice::TooManyProcesses);
         }
-        let place = known.unwrap_or(self.processes.len());
         if known.is_none() {
-            let log = marker.pid.is_none().then(|| source.log.to_owned());
             self.processes.push(Process::new(marker, log));
         }
-        let of_line = (source.epoch, source.line);
-        let (epoch, seq) = marker.seq.map_or(of_line, |seq| (0, seq));
-        let order = Order { epoch, seq };
         let max_points = self.max_points_per_stage();
-        let notice = self.processes[place].add(marker, order, max_points);
-        if known.is_none() || begins_program(marker) && notice.is_none() {
+        let is_new = self.processes[place].add(marker, order, max_points);
+        if known.is_none() || is_new && begins_program(marker) {
             let programs = self.programs.entry(identity).or_default();
-            if known.is_some() {
-                programs.retain(|one| *one != place);
-            }
+            programs.retain(|one| *one != place);
             let begin = |place: usize| begin(&self.processes[place]);
             let next = programs.partition_point(|one| begin(*one) <= begin(place));
             programs.insert(next, place);
@@ -95,7 +78,7 @@ impl Store {
         if self.markers.is_multiple_of(MARKERS_PER_COUNT) {
             self.limit_points();
         }
-        notice
+        (!is_new).then_some(Notice::Repeated)
     }
 
     /// Adds a record of allocation sites to the program that its process executes so far: records follow markers, and an exec
@@ -116,15 +99,11 @@ impl Store {
     }
 
     /// The program that wrote the marker. One program may serve many sites. Processes on two machines can have the same pid
-    /// and start time: then their boots, hosts or sites differ. Only a program's first marker has the host. After an exec
-    /// another program has the same pid and start time, and its sequence numbers begin at 0 again.
+    /// and start time: then their boots, hosts or sites differ. After an exec another program has the same pid and start time.
     fn known(&self, identity: &Identity, marker: &Marker) -> Option<usize> {
         let programs = self.programs.get(identity)?;
         let process = |place: &&usize| &self.processes[**place];
-        let is_here = |place: &&usize| {
-            let known = process(place);
-            !differ(&known.host, &marker.host) && !differ(&known.boot, &marker.boot)
-        };
+        let is_here = |place: &&usize| process(place).is_on_machine_of(marker);
         let newest = programs.iter().rev().find(is_here);
         let serves = |place: &&usize| {
             let sites = &process(place).sites;
@@ -136,25 +115,19 @@ impl Store {
             marker.seq.is_some_and(|seq| !seen.contains(seq))
         };
         let t = marker.t.unwrap_or(f64::INFINITY);
-        let begun = |is_before: &dyn Fn(f64) -> bool| {
-            programs.partition_point(|one| is_before(begin(&self.processes[*one])))
-        };
-        let (before, after) = programs.split_at(begun(&|begin| begin <= t));
+        let begun = |t| programs.partition_point(|one| begin(&self.processes[*one]) <= t);
+        let (before, after) = programs.split_at(begun(t));
         let (near, far) = match begins_program(marker) {
             // The marker was read before, or only later ones were.
             true => (
-                &before[begun(&|begin| begin < t)..],
-                &before[..begun(&|begin| begin == f64::NEG_INFINITY)],
+                &before[begun(t.next_down())..],
+                &before[..begun(f64::NEG_INFINITY)],
             ),
             // A clock that was set back leaves no program that was loaded before the marker.
             false => (before, after),
         };
-        let is_possible = |place: &&usize| {
-            let is_later = process(place).first_time.is_some_and(|first| first < t);
-            !begins_program(marker) || process(place).loaded.is_some() || !is_later
-        };
-        let candidates = near.iter().rev().chain(far.iter().rev());
-        let mut candidates = candidates.filter(is_here).filter(is_possible);
+        let latest_first = near.iter().rev().chain(far.iter().rev());
+        let mut candidates = latest_first.filter(|place| process(place).may_have_written(marker));
         let served = candidates.clone().find(serves);
         served.or_else(|| candidates.find(is_new_there)).copied()
     }

@@ -17,12 +17,13 @@ const NAMES: [&str; 8] = [
     "jsonl", "ndjson", "log", "txt", "out", "err", "stdout", "stderr",
 ];
 /// A file with another name is read if its beginning contains a marker.
-const BEGINNING: u64 = 16 * 1024;
+const START: u64 = 16 * 1024;
 const MARKERS: [&[u8]; 2] = [b"{\"v\":1,\"t\":", b"[RSS] "];
 
 /// NVFlare's job store keeps a job and its logs in a zip file of this name.
 const STORED_JOB: &str = "workspace";
 const ZIP: &[u8] = b"PK\x03\x04";
+const ZIP_NOTE: &str = "is a zip file, whose logs are not read; unpack it, and name its folder";
 
 /// Adds the files of a folder to `files`, in the order of their names. Each folder that cannot be read and each zip file, which
 /// is not read, has a report of its own.
@@ -34,30 +35,24 @@ pub fn add(folder: &Path, depth: usize, files: &mut Vec<PathBuf>, reports: &mut 
     };
     entries.sort_by_key(DirEntry::file_name);
     for entry in entries {
-        let is_hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
-        // A symbolic link is not followed: it may lead back to this folder.
-        let Ok(kind) = entry.file_type() else {
-            continue;
-        };
         let path = entry.path();
-        match () {
-            () if is_hidden || files.len() >= MAX_FILES => {}
-            () if kind.is_dir() && depth < MAX_DEPTH => add(&path, depth + 1, files, reports),
-            () if !kind.is_file() => {}
-            () if has_name_of_log(&path) => files.push(path),
-            () => match beginning(&path) {
-                bytes if MARKERS.iter().any(|marker| find(&bytes, marker).is_some()) => {
+        let is_hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
+        match entry.file_type() {
+            _ if is_hidden || files.len() >= MAX_FILES => {}
+            Ok(kind) if kind.is_dir() && depth < MAX_DEPTH => add(&path, depth + 1, files, reports),
+            Ok(kind) if kind.is_file() && has_name_of_log(&path) => files.push(path),
+            Ok(kind) if kind.is_file() => {
+                let start = start(&path);
+                if MARKERS.iter().any(|marker| find(&start, marker).is_some()) {
                     files.push(path);
-                }
-                bytes if bytes.starts_with(ZIP) && may_hold_logs(&path) => {
-                    let text =
-                        "is a zip file, whose logs are not read; unpack it, and name its folder";
+                } else if start.starts_with(ZIP) && may_hold_logs(&path) {
                     let mut report = FileReport::of(&path);
-                    report.add_note(None, text);
+                    report.add_note(None, ZIP_NOTE);
                     reports.push(report);
                 }
-                _ => {}
-            },
+            }
+            // A symbolic link is not followed: it may lead back to this folder.
+            Ok(_) | Err(_) => {}
         }
     }
 }
@@ -71,9 +66,9 @@ fn has_name_of_log(path: &Path) -> bool {
 }
 
 /// The first bytes of a file; empty if it cannot be read.
-fn beginning(path: &Path) -> Vec<u8> {
+fn start(path: &Path) -> Vec<u8> {
     let mut bytes = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(BEGINNING).read_to_end(&mut bytes));
+    let read = File::open(path).and_then(|file| file.take(START).read_to_end(&mut bytes));
     read.map_or(Vec::new(), |_| bytes)
 }
 

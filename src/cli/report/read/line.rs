@@ -77,19 +77,18 @@ fn records(line: &[u8]) -> Vec<Part> {
     let (mut rest, mut is_incomplete) = (line, false);
     while let Some(begin) = memchr(b'{', rest) {
         let (before, text) = rest.split_at(begin);
-        let length = match record::read(text) {
+        is_incomplete |= is_lost(before);
+        rest = match record::read(text) {
             Ok((object, length)) => {
                 parts.extend(object.parts(&line[..line.len() - text.len()]));
-                length
+                &text[length..]
             }
             Err(_) => {
                 let next = find(&text[1..], MARKER_START).map_or(text.len(), |next| 1 + next);
                 is_incomplete |= is_lost(&text[..next]);
-                next
+                &text[next..]
             }
         };
-        is_incomplete |= is_lost(before);
-        rest = &text[length..];
     }
     let has_error = parts.iter().any(|part| matches!(part, Part::Error(_)));
     if (is_incomplete || is_lost(rest)) && !has_error {

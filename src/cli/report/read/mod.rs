@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use flarena_shared::marker::{Marker, FORMAT_VERSION};
 use flarena_shared::system_error::reason;
 
-use crate::report::model::{Notice, Process, SourceLine, Store};
+use crate::report::model::{Notice, Order, Process, Store};
 use crate::report::units::printable;
 use line::Part;
 use source::Lines;
@@ -54,11 +54,6 @@ impl FileReport {
         report
     }
 
-    /// The file was read, and contains no marker. This is normal for a log.
-    fn lacks_markers(&self) -> bool {
-        self.markers == 0 && self.messages.is_empty()
-    }
-
     /// Adds a message about data that could not be read.
     fn add_error(&mut self, line: Option<u64>, text: impl Into<String>) {
         self.is_incomplete = true;
@@ -80,8 +75,8 @@ impl FileReport {
             Some(line) => format!("{path}:{line}: {text}"),
             None => format!("{path}: {text}"),
         };
-        let omitted = self.omitted_messages;
-        let omitted = (omitted > 0).then(|| format!("{path}: {omitted} more messages"));
+        let omitted = Some(self.omitted_messages).filter(|omitted| *omitted > 0);
+        let omitted = omitted.map(|omitted| format!("{path}: {omitted} more messages"));
         self.messages.iter().map(message).chain(omitted)
     }
 }
@@ -90,7 +85,9 @@ impl FileReport {
 pub fn message_about_files_without_markers(files: &[FileReport]) -> Option<String> {
     const FORMS: &str = "; read are JSON lines of FLARENA_MARKER_FILE and `[RSS]` lines, also behind the prefix of a \
                          log or inside the message of a JSON log, plain or gzip, in UTF-8, or in UTF-16 with a mark";
-    let without: Vec<_> = files.iter().filter(|file| file.lacks_markers()).collect();
+    // A file without a marker is normal for a log. One with a message has that instead.
+    let without = |file: &&FileReport| file.markers == 0 && file.messages.is_empty();
+    let without: Vec<_> = files.iter().filter(without).collect();
     let has_markers = files.iter().any(|file| file.markers > 0);
     let forms = if has_markers { "" } else { FORMS };
     match without[..] {
@@ -120,23 +117,19 @@ pub fn message_about_repeated_markers(files: &[FileReport]) -> Option<String> {
 pub fn read_all(inputs: &[PathBuf]) -> (Vec<Process>, Vec<FileReport>) {
     let (mut files, mut reports) = (Vec::new(), Vec::new());
     for input in inputs {
-        if !input.is_dir() {
-            files.push(input.clone());
-            continue;
-        }
         let before = files.len() + reports.len();
-        folder::add(input, 0, &mut files, &mut reports);
+        match input.is_dir() {
+            true => folder::add(input, 0, &mut files, &mut reports),
+            false => files.push(input.clone()),
+        }
         if files.len() + reports.len() == before {
             let text = "has no log and no marker file";
             reports.push(FileReport::unreadable(input, text));
         }
     }
     let mut store = Store::default();
-    let files = files.iter().enumerate();
-    reports.extend(files.map(|(index, path)| {
-        let name = path.to_string_lossy();
-        Reader::new(&name, index, &mut store).run(source::open(path))
-    }));
+    let files = (0..).zip(&files);
+    reports.extend(files.map(|(index, path)| read(path, index, source::open(path), &mut store)));
     let (processes, copies) = store.finish();
     for copy in copies {
         let is_of =
@@ -148,11 +141,33 @@ pub fn read_all(inputs: &[PathBuf]) -> (Vec<Process>, Vec<FileReport>) {
     (processes, reports)
 }
 
-struct Reader<'a> {
+/// Reads the lines of a file into the store.
+fn read(path: &Path, index: u64, lines: io::Result<Lines>, store: &mut Store) -> FileReport {
+    let mut reader = Reader {
+        report: FileReport::of(path),
+        log: without_rotation(&path.to_string_lossy()).to_owned(),
+        index,
+        version: FORMAT_VERSION,
+        ..Reader::default()
+    };
+    match lines {
+        Ok(lines) => reader.read(lines, store),
+        // A shell passes on a pattern that matches no file.
+        Err(error) if error.kind() == NotFound && reader.report.path.contains('*') => {
+            reader.report.add_error(None, "no file matches");
+        }
+        Err(error) => reader.report.add_error(None, reason(&error)),
+    }
+    reader.report
+}
+
+#[derive(Default)]
+struct Reader {
     report: FileReport,
-    store: &'a mut Store,
-    log: &'a str,
-    index: usize,
+    /// The file, without the number that rotation adds.
+    log: String,
+    /// The place of the file among all.
+    index: u64,
     /// The first time in microseconds.
     epoch: Option<u64>,
     /// The marker read last, until it is known whether a `[MEM]` line completes it, and its line.
@@ -163,38 +178,16 @@ struct Reader<'a> {
     version: u32,
 }
 
-impl<'a> Reader<'a> {
-    fn new(path: &'a str, index: usize, store: &'a mut Store) -> Self {
-        Reader {
-            report: FileReport::of(Path::new(path)),
-            store,
-            log: without_rotation(path),
-            index,
-            epoch: None,
-            pending: None,
-            dropped_markers: 0,
-            version: FORMAT_VERSION,
-        }
-    }
-
-    fn run(mut self, lines: io::Result<Lines>) -> FileReport {
-        match lines {
-            Ok(lines) => self.read(lines),
-            // A shell passes on a pattern that matches no file.
-            Err(error) if error.kind() == NotFound && self.report.path.contains('*') => {
-                self.report.add_error(None, "no file matches");
-            }
-            Err(error) => self.report.add_error(None, reason(&error)),
-        }
-        self.report
-    }
-
-    fn read(&mut self, mut lines: Lines) {
+impl Reader {
+    fn read(&mut self, mut lines: Lines, store: &mut Store) {
         loop {
             match lines.next() {
                 Ok(Some(line)) => {
                     let (parts, is_whole) = (line::parts(line), line.ends_with(b"\n"));
-                    self.add_line(parts, lines.number, is_whole);
+                    self.report.other_lines += u64::from(parts.is_empty());
+                    for part in parts {
+                        self.add_part(part, lines.number, is_whole, store);
+                    }
                 }
                 Ok(None) => break,
                 Err(error) => {
@@ -204,7 +197,7 @@ impl<'a> Reader<'a> {
                 }
             }
         }
-        self.add_pending();
+        self.add_pending(store);
         self.report.lines = lines.number;
         if self.dropped_markers > 0 {
             let dropped = self.dropped_markers;
@@ -213,31 +206,31 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Adds the parts of a line. A line without its newline is not whole.
-    fn add_line(&mut self, parts: Vec<Part>, line: u64, is_whole: bool) {
-        self.report.other_lines += u64::from(parts.is_empty());
-        for part in parts {
-            match part {
-                Part::Marker(marker) => {
-                    self.add_pending();
-                    self.report.markers += 1;
-                    self.note_version(marker.v, line);
-                    self.pending = Some((marker, line));
+    /// Adds a part of a line. A line without its newline is not whole.
+    fn add_part(&mut self, part: Part, line: u64, is_whole: bool, store: &mut Store) {
+        match part {
+            Part::Marker(marker) => {
+                self.add_pending(store);
+                self.report.markers += 1;
+                self.note_version(marker.v, line);
+                self.pending = Some((marker, line));
+            }
+            Part::Memory(memory) => {
+                if let Some((marker, _)) = &mut self.pending {
+                    marker.complete(*memory);
                 }
-                Part::Memory(memory) => {
-                    if let Some((marker, _)) = &mut self.pending {
-                        marker.complete(*memory);
-                    }
-                }
-                Part::Sites(record) => {
-                    self.add_pending();
-                    self.store.add_sites(*record);
-                }
-                Part::Error(error) if is_whole => self.report.add_error(Some(line), error),
-                Part::Error(error) => {
-                    let text = error + "; the file may still be growing";
-                    self.report.add_error(Some(line), text);
-                }
+            }
+            Part::Sites(record) => {
+                self.add_pending(store);
+                store.add_sites(*record);
+            }
+            Part::Error(error) => {
+                let end = if is_whole {
+                    ""
+                } else {
+                    "; the file may still be growing"
+                };
+                self.report.add_error(Some(line), error + end);
             }
         }
     }
@@ -253,17 +246,14 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn add_pending(&mut self) {
+    fn add_pending(&mut self, store: &mut Store) {
         let Some((marker, line)) = self.pending.take() else {
             return;
         };
         self.epoch = self.epoch.or(marker.t.map(|t| (t * 1e6) as u64));
-        let source = SourceLine {
-            log: self.log,
-            epoch: self.epoch.unwrap_or(self.index as u64),
-            line,
-        };
-        match self.store.add(&marker, &source) {
+        let of_line = (self.epoch.unwrap_or(self.index), line);
+        let (epoch, seq) = marker.seq.map_or(of_line, |seq| (0, seq));
+        match store.add(&marker, &self.log, Order { epoch, seq }) {
             None => {}
             Some(Notice::Repeated) => self.report.repeated_markers += 1,
             Some(Notice::TooManyProcesses) => self.dropped_markers += 1,

@@ -42,14 +42,14 @@ impl Object {
     /// The marker, or the field that is missing or invalid, or the parts of the message of a log entry. Its time counts for
     /// markers without one; an entry without a time has that of the text before it.
     pub fn parts(self, before: &[u8]) -> Vec<Part> {
-        let has_stage = !self.marker.stage.is_empty();
         let has_rss = self.marker.rss_bytes.is_some();
+        let has_stage = !self.marker.stage.is_empty();
         let is_marker = has_stage && (has_rss || self.marker.seq.is_some());
-        let marker = match self.invalid {
-            Some(field) if is_marker => Part::Error(format!("a record whose {field} is invalid")),
-            _ if is_marker && !has_rss => Part::Error("a record without rss_bytes".to_owned()),
-            _ if is_marker => Part::Marker(Box::new(self.marker)),
-            _ if has_rss => Part::Error("a record without a stage".to_owned()),
+        let error = match self.invalid {
+            Some(field) if is_marker => format!("a record whose {field} is invalid"),
+            _ if is_marker && has_rss => return vec![Part::Marker(Box::new(self.marker))],
+            _ if is_marker => "a record without rss_bytes".to_owned(),
+            _ if has_rss => "a record without a stage".to_owned(),
             _ => {
                 let message = self.message.unwrap_or_default();
                 let mut parts = line::parts(message.as_bytes());
@@ -62,7 +62,7 @@ impl Object {
                 return parts;
             }
         };
-        vec![marker]
+        vec![Part::Error(error)]
     }
 
     fn set(&mut self, key: &str, value: &RawValue) {
@@ -100,24 +100,21 @@ impl Object {
 
 impl<'de> Deserialize<'de> for Object {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(ObjectVisitor)
+        deserializer.deserialize_map(Object::default())
     }
 }
 
-struct ObjectVisitor;
-
-impl<'de> Visitor<'de> for ObjectVisitor {
+impl<'de> Visitor<'de> for Object {
     type Value = Object;
 
     fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
         f.write_str("an object")
     }
 
-    fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Object, M::Error> {
-        let mut object = Object::default();
+    fn visit_map<M: MapAccess<'de>>(mut self, mut map: M) -> Result<Object, M::Error> {
         while let Some(Key(key)) = map.next_key()? {
-            object.set(&key, map.next_value()?);
+            self.set(&key, map.next_value()?);
         }
-        Ok(object)
+        Ok(self)
     }
 }

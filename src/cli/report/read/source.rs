@@ -33,11 +33,10 @@ pub fn open(path: &Path) -> io::Result<Lines> {
         return Err(io::Error::other(text));
     }
     let is_gzip = start.starts_with(&[0x1f, 0x8b]);
-    let mut bytes: Box<dyn BufRead> = if is_gzip {
-        let decompressed = MultiGzDecoder::new(plain);
-        Box::new(BufReader::with_capacity(BUFFER_BYTES, decompressed))
-    } else {
-        Box::new(plain)
+    let unpacked = |plain| BufReader::with_capacity(BUFFER_BYTES, MultiGzDecoder::new(plain));
+    let mut bytes: Box<dyn BufRead> = match is_gzip {
+        true => Box::new(unpacked(plain)),
+        false => Box::new(plain),
     };
     // A damaged archive fails again when its lines are read.
     let unit: Option<fn([u8; 2]) -> u16> = match bytes.fill_buf() {

@@ -20,7 +20,7 @@ fn read_bytes(name: &str, bytes: &[u8]) -> (Vec<Process>, FileReport) {
 pub fn read_from_memory(bytes: &[u8]) -> (Vec<Process>, FileReport) {
     let mut store = Store::default();
     let lines = Lines::new(Box::new(std::io::Cursor::new(bytes.to_vec())));
-    let report = Reader::new("log.txt", 0, &mut store).run(Ok(lines));
+    let report = read(Path::new("log.txt"), 0, Ok(lines), &mut store);
     (store.finish().0, report)
 }
 
