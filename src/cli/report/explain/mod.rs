@@ -16,7 +16,7 @@ use super::analyse::{
 use super::calendar::time_of_day;
 use super::model::{Point, Process};
 use super::units::{duration, printable, size, Amount};
-use phrases::{highest_rss, place};
+use phrases::{place, HIGHEST_RSS};
 
 pub use phrases::{numbers, rate_per};
 
@@ -64,13 +64,12 @@ pub fn remedy(report: &ProcessReport) -> Option<String> {
     both.reduce(|one, other| format!("{one}. {other}"))
 }
 
-/// `The highest RSS inside the rounds grows faster: by 40.0 MB/round (95 % interval: ...).`
+/// `The highest RSS between the markers grows faster: by 40.0 MB/round (95 % interval: ...).`
 fn peaks(finding: &Finding) -> Option<String> {
     let peak = finding.peak_growth.as_ref();
     let peak = peak.filter(|_| finding.quantity != Quantity::Peak)?;
     let rate = rate_per(&peak.slope, finding.unit.name(), Amount::Size);
-    let highest = highest_rss(finding.unit);
-    Some(format!("{highest} grows faster: by {rate}."))
+    Some(format!("{HIGHEST_RSS} grows faster: by {rate}."))
 }
 
 /// `GPU memory grows by 12.0 MB/round (95 % interval: ...) at stage send: PyTorch's cache has reserved more.`
@@ -78,9 +77,7 @@ fn gpu_sentence(growth: &GpuGrowth) -> String {
     let rate = rate_per(&growth.reserved, growth.unit.name(), Amount::Size);
     let part = match growth.allocated {
         Allocated::Grows => "the program holds more in tensors",
-        Allocated::DoesNotGrow => {
-            "PyTorch's cache has reserved more, and the tensors in it do not grow as fast"
-        }
+        Allocated::DoesNotGrow => "PyTorch's cache has reserved more, its tensors grow less",
         Allocated::Unclear => "PyTorch's cache has reserved more",
     };
     let stage = printable(&growth.stage);
@@ -341,7 +338,7 @@ mod tests {
         assert_eq!(
             gpu_sentence(&growth),
             "GPU memory grows by 12.0 MB/round (95 % interval: 11.0 to 13.0 MB) at stage send: PyTorch's cache has \
-             reserved more, and the tensors in it do not grow as fast."
+             reserved more, its tensors grow less."
         );
         assert!(remedy::of_gpu(&growth).contains("cuda_empty_cache=True"));
     }
