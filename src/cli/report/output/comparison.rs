@@ -24,20 +24,20 @@ pub fn json(compared: &Comparison) -> Value {
 /// The sentence, a table of the sums and of the processes that changed, the names of those that did not, and both runs over
 /// time.
 pub fn summary(compared: &Comparison, inputs: [&PathBuf; 2], length: ListLength) -> Summary {
-    let (mut changed, mut equal) = (Vec::new(), Vec::new());
     let sites = compared.sites.iter();
-    let all = sites.flat_map(|site| site.processes.iter().map(move |process| (site, process)));
+    let all = sites.flat_map(|site| {
+        let name = |proc: &str| printable(&format!("{} {proc}", site.site));
+        site.processes.iter().map(move |one| (name(&one.proc), one))
+    });
     let mut all: Vec<_> = all.collect();
     all.sort_by(|(_, a), (_, b)| b.size_of_change().total_cmp(&a.size_of_change()));
-    for (site, process) in all {
-        let name = printable(&format!("{} {}", site.site, process.proc));
-        match process.is_equal() && matches!(length, ListLength::Short) {
-            true => equal.push(name),
-            false => changed.push(process_rows(&name, &process.verdict, &process.stages)),
-        }
-    }
+    let is_short = matches!(length, ListLength::Short);
+    let (equal, changed): (Vec<_>, Vec<_>) = all
+        .into_iter()
+        .partition(|(_, one)| is_short && one.is_equal());
     let (shown, more) = length.split(&changed, DETAILED_PROCESSES);
     let more = (more > 0).then(|| format!("{more} more processes changed: use --all or --json"));
+    let equal: Vec<String> = equal.into_iter().map(|(name, _)| name).collect();
     let names = listed(&equal);
     let equal = (!equal.is_empty()).then(|| format!("No difference beyond noise: {names}."));
     let sums = &compared.sums;
@@ -47,11 +47,13 @@ pub fn summary(compared: &Comparison, inputs: [&PathBuf; 2], length: ListLength)
     let mut rows = vec![
         values(ALL, peak, &sums.peak_bytes, size),
         values(ALL, "mean", &sums.mean_bytes, size),
+        values(ALL, "CPU time", &sums.cpu_seconds, seconds),
     ];
-    // Markers of older versions have no CPU time.
-    let has_cpu = sums.cpu_seconds.known().next().is_some();
-    rows.extend(has_cpu.then(|| values(ALL, "CPU time", &sums.cpu_seconds, seconds)));
-    rows.extend(shown.concat());
+    rows.extend(
+        shown
+            .iter()
+            .flat_map(|(name, one)| process_rows(name, &one.verdict, &one.stages)),
+    );
     let line = |(name, reports): (&str, &[ProcessReport])| {
         let all = Together::of(reports)?;
         let moments = all.moments.iter();
@@ -67,8 +69,8 @@ pub fn summary(compared: &Comparison, inputs: [&PathBuf; 2], length: ListLength)
         sentence: printable(&sentence(compared)),
         caption: "Memory and CPU time before and after; the process that changed most comes first",
         grid: Grid {
-            words: &["PROCESS", "FIGURE"],
-            numbers: vec!["BEFORE", "AFTER", "CHANGE"],
+            headings: vec!["PROCESS", "FIGURE", "BEFORE", "AFTER", "CHANGE"],
+            words: 2,
             rows,
         },
         notes: more.into_iter().chain(equal).collect(),
