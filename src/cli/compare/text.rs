@@ -37,7 +37,11 @@ fn grid(comparison: &Comparison) -> Grid {
         .filter(|outcome| !outcome.runs.is_empty());
     let headings = METRICS.iter().map(|metric| metric.heading);
     Grid {
-        headings: ["PSS"].into_iter().chain(headings).collect(),
+        headings: ["PSS"]
+            .into_iter()
+            .chain(headings)
+            .map(str::to_owned)
+            .collect(),
         words: 1,
         rows: measured.map(row).collect(),
     }

@@ -135,11 +135,11 @@ pub fn facts(report: &ProcessReport) -> Vec<String> {
     let process = &report.process;
     let known = |name: &str, bytes: Option<f64>| Some(format!("{name} {}", size(bytes?)));
     let (unfinished, began_as) = (process.ended_without_exit, &process.began_as);
-    let became = process.became.as_ref();
+    let (job, became) = (process.job.as_ref(), process.became.as_ref());
     let shared = known("PSS", report.last_pss);
     let facts = [
         (unfinished > 0).then(|| format!("{unfinished} ended without the marker exit")),
-        process.job.as_ref().map(|job| format!("job {job}")),
+        job.map(|job| format!("job {job}")),
         process.alloc.clone(),
         process.log.clone(),
         (!began_as.is_empty()).then(|| format!("began as {}", began_as.join(", then "))),

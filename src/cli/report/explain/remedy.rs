@@ -61,7 +61,7 @@ const PINNED: &str = "call `flarena.trim()` at the end of each round, which empt
     cache of pinned memory; if growth continues, look for pinned tensors that the program keeps";
 
 fn live_growth(process: &Process, finding: &Finding) -> String {
-    if let Some((_, remedy)) = largest_pool(finding) {
+    if let Some(remedy) = largest_pool(finding) {
         return remedy.to_owned();
     }
     let is_live = |cause: &&Cause| cause.verdict() == Verdict::LiveGrowth;
@@ -82,7 +82,7 @@ fn live_growth(process: &Process, finding: &Finding) -> String {
 }
 
 const OUTSIDE_MALLOC: &str =
-    "run `flarena doctor --all PID` while the process runs; it names the memory outside malloc";
+    "run `flarena doctor --all PID` while the process runs; it names the memory outside malloc, such as stacks and mapped buffers";
 const NEXT_PROCESS: &str = "each process starts with empty memory: look for a checkpoint, history or message that it reads and that gains entries";
 
 pub fn of_gpu(growth: &GpuGrowth) -> &'static str {
@@ -132,28 +132,19 @@ fn retention(process: &Process, finding: &Finding) -> String {
     }
 }
 
-const PYMALLOC: (&str, &str) = (
-    "small Python objects",
+const PYMALLOC: &str =
     "look for a list, cache or history of small Python objects that never drops entries; \
-     `flarena run --sites` names lines for objects up to 512 bytes only with \
-     `PYTHONMALLOC=malloc`",
-);
-const ARROW: (&str, &str) = (
-    "Apache Arrow's pool",
-    "look for Arrow tables or batches that the program keeps; with \
-     `ARROW_DEFAULT_MEMORY_POOL=system`, the default of `flarena run`, \
-     `flarena run --sites` names the line",
-);
+    `flarena run --sites` names lines for objects up to 512 bytes only with `PYTHONMALLOC=malloc`";
+const ARROW: &str = "look for Arrow tables or batches that the program keeps; with \
+    `ARROW_DEFAULT_MEMORY_POOL=system`, the default of `flarena run`, `flarena run --sites` names the line";
 
-/// Name and remedy of the allocator beside malloc that has at least half of the growth outside malloc. `None` if
-/// another kind of memory grows more.
-pub fn largest_pool(finding: &Finding) -> Option<(&'static str, &'static str)> {
+/// For the allocator beside malloc that has at least half of the growth outside malloc. `None` if another kind of memory
+/// grows more.
+fn largest_pool(finding: &Finding) -> Option<&'static str> {
     let parts = &finding.parts;
     let growth = [(PYMALLOC, parts.pymalloc), (ARROW, parts.arrow)];
-    let known = growth
-        .into_iter()
-        .filter_map(|(pool, bytes)| Some((pool, bytes?)));
-    let (pool, bytes) = known.max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let known = growth.map(|(remedy, bytes)| (remedy, bytes.unwrap_or(0.0)));
+    let (remedy, bytes) = known.into_iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
     let is_outside = finding.causes.first()?.kind == MemoryKind::OutsideMalloc;
-    (is_outside && bytes >= 0.5 * parts.outside_malloc).then_some(pool)
+    (is_outside && bytes >= 0.5 * parts.outside_malloc).then_some(remedy)
 }

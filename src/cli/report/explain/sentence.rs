@@ -4,11 +4,10 @@ use super::phrases::{
     between, counted, growth_clause, quantity_name, rate, rate_per, rounds_phrase, settled_rounds,
     shares, steps,
 };
-use super::remedy::largest_pool;
-use crate::report::analyse::stats::{Slope, MIN_ROUNDS, MIN_SETTLED_ROUNDS};
-use crate::report::analyse::{Finding, MemoryKind, Quantity, Verdict};
+use crate::report::analyse::stats::{MIN_ROUNDS, MIN_SETTLED_ROUNDS};
+use crate::report::analyse::{Finding, Quantity, Verdict};
 use crate::report::model::Process;
-use crate::report::units::{plural, printable, rounds_to_zero, size, Amount, MB};
+use crate::report::units::{plural, printable, size, Amount, MB};
 
 /// The collections of a flat process are mentioned if they released so much.
 const MIN_RELEASED: f64 = 32.0 * MB;
@@ -20,11 +19,11 @@ pub fn sentence(process: &Process, finding: &Finding) -> String {
     let shares = |change| shares(finding, change);
     match finding.verdict {
         Verdict::LiveGrowth if finding.quantity == Quantity::Live => {
-            let rss = between(finding.level.range);
-            growth("", &format!("RSS is mostly {rss}; whether it grows, too, is not certain yet."))
+            let rss = level_clause("RSS", finding);
+            growth("", &format!("{rss}; whether it grows, too, is not certain yet."))
         }
         Verdict::LiveGrowth => growth(
-            &(shares("growth") + &outside_malloc(finding)),
+            &shares("growth"),
             &format!("The program holds more memory each {}.", finding.unit),
         ),
         Verdict::Retention => {
@@ -76,7 +75,11 @@ pub fn sentence(process: &Process, finding: &Finding) -> String {
             };
             format!("{quantity} rises by {rate} {over}{kinds}. {remark}")
         }
-        Verdict::Falling => format!("{quantity} {} {over}.", moves(finding)),
+        Verdict::Falling => {
+            let fall = finding.trend.slope.negated();
+            let rate = rate_per(&fall, finding.unit.name(), Amount::Size);
+            format!("{quantity} falls by {rate} {over}.")
+        }
         Verdict::Flat => {
             let has_garbage = process.collections.released >= MIN_RELEASED;
             let garbage = has_garbage.then(|| format!(" {}", collected(process)));
@@ -87,18 +90,6 @@ pub fn sentence(process: &Process, finding: &Finding) -> String {
              {MIN_SETTLED_ROUNDS} after the warm-up.",
             counted(finding.rounds, finding)
         ),
-    }
-}
-
-/// The memory outside malloc that may grow, if most of the growth is there: ` (stacks, mapped buffers)`
-fn outside_malloc(finding: &Finding) -> String {
-    let has_python = finding.parts.pymalloc.is_some();
-    let largest = finding.causes.first().map(|cause| cause.kind);
-    match largest_pool(finding) {
-        Some((pool, _)) => format!(" ({pool})"),
-        None if largest != Some(MemoryKind::OutsideMalloc) => String::new(),
-        None if has_python => " (small Python objects, stacks, mapped buffers)".to_owned(),
-        None => " (stacks, mapped buffers)".to_owned(),
     }
 }
 
@@ -118,21 +109,16 @@ fn before(finding: &Finding) -> String {
 
 fn flat(finding: &Finding) -> String {
     let (quantity, over) = (quantity_name(finding), rounds_phrase(finding));
-    let (rate, threshold) = (rate(finding, Amount::Change), finding.trend.threshold);
+    let (rate, matters) = (rate(finding, Amount::Change), size(finding.trend.threshold));
     let level = match finding.steps.is_empty() {
-        true if slope_is_small_and_certain(finding) => {
-            return format!(
-                "{quantity} (median {}) {} {over}. That is too little to matter: growth of {}/{} or more would.",
-                size(finding.level.median),
-                moves(finding),
-                size(threshold),
-                finding.unit,
-            );
-        }
         true => level_clause(quantity, finding),
         false => format!("{quantity} is flat"),
     };
-    format!("{level} {over}. The trend of {rate} excludes faster growth.")
+    let trend = format!("The trend of {rate} excludes faster growth");
+    format!(
+        "{level} {over}. {trend}; {matters}/{} or more would matter.",
+        finding.unit
+    )
 }
 
 /// ` Cached pages are mostly between 0 and 8.00 MB; they are returned at need.`
@@ -155,7 +141,7 @@ fn collected(process: &Process) -> String {
     )
 }
 
-/// `RSS stays at 512.3 MB`, or `RSS is mostly between 300.6 and 520.0 MB`
+/// `RSS is about 512.3 MB`, or `RSS is mostly between 300.6 and 520.0 MB`
 fn level_clause(quantity: &str, finding: &Finding) -> String {
     /// A wider range is printed instead of the median.
     const MIN_RANGE_SHARE: f64 = 0.2;
@@ -163,29 +149,11 @@ fn level_clause(quantity: &str, finding: &Finding) -> String {
     let (low, high) = level.range;
     match () {
         () if high - low <= MIN_RANGE_SHARE * level.median => {
-            format!("{quantity} stays at {}", size(level.median))
+            format!("{quantity} is about {}", size(level.median))
         }
         () if level.alternates => format!("{quantity} alternates {}", between(level.range)),
         () => format!("{quantity} is mostly {}", between(level.range)),
     }
-}
-
-/// `rises by 0.28 MB/round (95 % interval: ...)`, or `falls by ...`
-fn moves(finding: &Finding) -> String {
-    let slope = finding.trend.slope;
-    let (verb, slope) = match slope.per_x > 0.0 {
-        true => ("rises", slope),
-        false => ("falls", slope.negated()),
-    };
-    let rate = rate_per(&slope, finding.unit.name(), Amount::Size);
-    format!("{verb} by {rate}")
-}
-
-/// The whole interval, as printed, lies on one side of zero, and the slope does not matter.
-fn slope_is_small_and_certain(finding: &Finding) -> bool {
-    let Slope { per_x, low, high } = finding.trend.slope;
-    let nearest = low.max(-high);
-    nearest > 0.0 && !rounds_to_zero(nearest) && per_x.abs() <= finding.trend.threshold
 }
 
 #[cfg(test)]
@@ -278,7 +246,7 @@ mod tests {
         let start = "the highest RSS between the markers grows by 40.0 MB/round ";
         assert!(rounds.starts_with(start), "{rounds}");
         let end =
-            " At the markers RSS stays at 300.0 MB; most of the peaks come before the marker train.";
+            " At the markers RSS is about 300.0 MB; most of the peaks come before the marker train.";
         assert!(rounds.ends_with(end), "{rounds}");
         assert!(!rounds.contains("at stage"), "{rounds}");
         let markers = text(false);
@@ -309,14 +277,13 @@ mod tests {
         for (size, name, advice) in [
             (
                 Size::Pymalloc,
-                "small Python objects).",
+                "small Python objects",
                 "PYTHONMALLOC=malloc",
             ),
-            (Size::Arrow, "Arrow's pool).", "ARROW_DEFAULT_MEMORY_POOL"),
+            (Size::Arrow, "Arrow tables", "ARROW_DEFAULT_MEMORY_POOL"),
         ] {
-            let (sentence, remedy) = explanation_with_pool(Some(size), 0.8);
-            assert!(sentence.contains(name), "{sentence}");
-            assert!(remedy.contains(advice), "{remedy}");
+            let (_, remedy) = explanation_with_pool(Some(size), 0.8);
+            assert!(remedy.contains(name) && remedy.contains(advice), "{remedy}");
         }
     }
 
@@ -324,31 +291,11 @@ mod tests {
     fn a_pool_with_a_small_part_of_the_growth_is_not_named() {
         for (pool, share) in [(None, 0.0), (Some(Size::Arrow), 0.3)] {
             let (sentence, remedy) = explanation_with_pool(pool, share);
-            let all = "small Python objects, stacks, mapped buffers";
+            let all = "% of the growth is memory outside malloc. ";
             assert!(sentence.contains(all), "{sentence}");
             assert!(remedy.contains("flarena doctor"), "{remedy}");
             assert!(!remedy.contains("--sites"), "{remedy}");
         }
-    }
-
-    #[test]
-    fn small_python_objects_are_no_cause_in_a_program_without_python() {
-        let marker = |round: usize| {
-            let grown = 300.0 + 10.0 * round as f64;
-            let known = [
-                (Size::Rss, grown),
-                (Size::Anon, grown),
-                (Size::Live, 100.0),
-                (Size::Retained, 0.0),
-            ];
-            sample(round, sizes(&known))
-        };
-        let (process, finding) = process_and_finding((0..24).map(marker));
-        let text = sentence(&process, &finding);
-        assert!(
-            text.contains("outside malloc (stacks, mapped buffers)."),
-            "{text}"
-        );
     }
 
     #[test]
@@ -524,14 +471,15 @@ mod tests {
     }
 
     #[test]
-    fn a_certain_small_slope_is_a_rise_or_fall_and_not_a_level() {
-        for (slope, moves) in [(0.28, "rises by 0.28"), (-0.28, "falls by 0.28")] {
+    fn a_certain_small_slope_has_its_sign_and_the_growth_that_would_matter() {
+        for (slope, trend) in [(0.28, "trend of +0.28"), (-0.28, "trend of -0.28")] {
             let (verdict, text) = explanation(|round| 220.0 + slope * round);
             assert_eq!(verdict, Verdict::Flat);
-            assert!(text.contains(moves) && !text.contains("stays"), "{text}");
+            let is_told = text.contains(trend) && text.contains("MB/round or more would matter.");
+            assert!(is_told && !text.contains("stays"), "{text}");
         }
         let (_, text) = explanation(|_| 220.0);
-        let start = "RSS stays at 220.0 MB over 20 rounds at stage send. ";
+        let start = "RSS is about 220.0 MB over 20 rounds at stage send. ";
         assert!(text.starts_with(start), "{text}");
     }
 
@@ -549,7 +497,7 @@ mod tests {
         let (verdict, text) = explanation(|round| 300.0 + 4.0 * (round * 2.39).sin());
         assert_eq!(verdict, Verdict::Flat, "{text}");
         assert!(text.contains(" (95 % interval: -0."), "{text}");
-        assert!(text.ends_with(" MB) excludes faster growth."), "{text}");
+        assert!(text.contains(" MB) excludes faster growth; "), "{text}");
     }
 
     #[test]
@@ -568,7 +516,7 @@ mod tests {
     fn a_process_that_grew_only_at_first_names_the_rise_and_its_stage() {
         let (verdict, text) = explanation(|round| 200.0 + 40.0 * f64::min(round, 5.0));
         assert_eq!(verdict, Verdict::Flat, "{text}");
-        let start = "RSS rose by 200.0 MB at first. Apart from that, RSS stays at 400.0 MB over ";
+        let start = "RSS rose by 200.0 MB at first. Apart from that, RSS is about 400.0 MB over ";
         assert!(text.starts_with(start), "{text}");
         assert!(text.contains(" at stage send. "), "{text}");
     }

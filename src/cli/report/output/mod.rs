@@ -19,8 +19,6 @@ use chart::Chart;
 const OVERVIEW_ROWS: usize = 40;
 /// Processes shown with their stages on a terminal.
 const DETAILED_PROCESSES: usize = 10;
-/// Rows of the overview on a page.
-const PAGE_ROWS: usize = 1000;
 /// Processes drawn in charts. A browser is slow with more.
 const CHARTED_PROCESSES: usize = 32;
 
@@ -56,21 +54,24 @@ pub fn listed(names: &[String]) -> String {
 /// A table for a terminal, Markdown or a page: columns of words, then columns of numbers. Each line of a cell is a
 /// part of its value.
 pub struct Grid {
-    pub headings: Vec<&'static str>,
+    pub headings: Vec<String>,
     /// The number of columns with words.
     pub words: usize,
     pub rows: Vec<Vec<String>>,
 }
 
 /// A heading, and the cell below it for an item.
-pub type Column<T> = (&'static str, fn(&T) -> String);
+pub type Column<'a, T> = (&'a str, &'a dyn Fn(&T) -> String);
 
 impl Grid {
     /// A row for each item. The first columns have words.
     pub fn of<T>(items: &[T], words: usize, columns: &[Column<T>]) -> Grid {
         let row = |item: &T| columns.iter().map(|(_, cell)| cell(item)).collect();
         Grid {
-            headings: columns.iter().map(|(heading, _)| *heading).collect(),
+            headings: columns
+                .iter()
+                .map(|(heading, _)| (*heading).to_owned())
+                .collect(),
             words,
             rows: items.iter().map(row).collect(),
         }
@@ -143,15 +144,13 @@ pub struct Summary {
 impl Summary {
     pub fn text(&self, width: Option<usize>) -> String {
         let lines = |text: &String| wrapped(text, "", "", width);
-        let mut text = lines(&self.sentence);
-        if !self.grid.rows.is_empty() {
-            text += &format!("\n{}", self.grid.text());
-        }
-        if !self.notes.is_empty() {
-            text += "\n";
-        }
-        text.extend(self.notes.iter().map(lines));
-        text
+        let notes: String = self.notes.iter().map(lines).collect();
+        let gap = if notes.is_empty() { "" } else { "\n" };
+        format!(
+            "{}\n{}{gap}{notes}",
+            lines(&self.sentence),
+            self.grid.text()
+        )
     }
 
     pub fn markdown(&self) -> String {

@@ -5,7 +5,7 @@
 
 use maud::{html, Markup, PreEscaped, DOCTYPE};
 
-use super::{chart, print, ListLength, CHARTED_PROCESSES, PAGE_ROWS};
+use super::{chart, print, ListLength, CHARTED_PROCESSES};
 use crate::report::analyse::{ProcessReport, Together, Verdict};
 use crate::report::calendar::time_of_day;
 use crate::report::explain;
@@ -24,7 +24,6 @@ const SCRIPT: &str = include_str!("page.js");
 const TERMS: &str = include_str!("terms.html");
 
 pub fn page(reports: &[ProcessReport], files: &[FileReport], length: ListLength) -> String {
-    let (listed, unlisted) = length.split(reports, PAGE_ROWS);
     let (drawn, undrawn) = length.split(reports, CHARTED_PROCESSES);
     let all = Together::of(reports);
     let markers: u64 = files.iter().map(|file| file.markers).sum();
@@ -41,15 +40,9 @@ pub fn page(reports: &[ProcessReport], files: &[FileReport], length: ListLength)
             }
             main {
                 @if let Some(all) = &all { (together(all)) }
-                (overview(listed, drawn.len()))
+                (overview(reports, drawn.len()))
                 @for (i, report) in drawn.iter().enumerate() { (process(report, i, is_open(i, report))) }
-                @if undrawn > 0 {
-                    p {
-                        (undrawn) " more have no charts"
-                        @if unlisted > 0 { ", and " (unlisted) " no row of the table" }
-                        ": use --all"
-                    }
-                }
+                @if undrawn > 0 { p { (undrawn) " more have no charts: use --all" } }
             }
             (PreEscaped(TERMS))
             script { (PreEscaped(SCRIPT)) }
