@@ -3,9 +3,7 @@
 use crate::report::analyse::stats::Slope;
 use crate::report::analyse::{Cause, Finding, MemoryKind, NamedStep, Quantity};
 use crate::report::model::Size;
-use crate::report::units::{
-    duration, in_one_unit, plural, printable, range, signed_size, size, Amount,
-};
+use crate::report::units::{duration, in_one_unit, plural, printable, signed_size, size, Amount};
 
 /// Smaller causes are not named beside the largest one.
 const MIN_NAMED_SHARE: f64 = 0.1;
@@ -48,11 +46,6 @@ pub fn settled_rounds(finding: &Finding) -> u64 {
 /// `3 rounds`, or markers if the axis shows no rounds
 pub fn counted(n: u64, finding: &Finding) -> String {
     plural(n, finding.rounds_unit().name())
-}
-
-/// `between 300.6 and 520.0 MB`
-pub fn between((low, high): (f64, f64)) -> String {
-    format!("between {}", range(low, "and", high, Amount::Size))
 }
 
 /// A change that may be a rise or a fall, `+10.0 MB/round (95 % interval: +9.10 to +10.4 MB)`, or a rise without signs.

@@ -1,13 +1,13 @@
 //! The evidence for the verdict: one sentence for each.
 
 use super::phrases::{
-    between, counted, growth_clause, quantity_name, rate, rate_per, rounds_phrase, settled_rounds,
-    shares, steps,
+    counted, growth_clause, quantity_name, rate, rate_per, rounds_phrase, settled_rounds, shares,
+    steps,
 };
 use crate::report::analyse::stats::{MIN_ROUNDS, MIN_SETTLED_ROUNDS};
-use crate::report::analyse::{Finding, Quantity, Verdict};
+use crate::report::analyse::{Finding, Level, Quantity, Verdict};
 use crate::report::model::Process;
-use crate::report::units::{plural, printable, size, Amount, MB};
+use crate::report::units::{plural, printable, range, size, Amount, MB};
 
 /// The collections of a flat process are mentioned if they released so much.
 const MIN_RELEASED: f64 = 32.0 * MB;
@@ -19,7 +19,7 @@ pub fn sentence(process: &Process, finding: &Finding) -> String {
     let shares = |change| shares(finding, change);
     match finding.verdict {
         Verdict::LiveGrowth if finding.quantity == Quantity::Live => {
-            let rss = level_clause("RSS", finding);
+            let rss = level_clause("RSS", &finding.level);
             growth("", &format!("{rss}; whether it grows, too, is not certain yet."))
         }
         Verdict::LiveGrowth => growth(
@@ -35,7 +35,7 @@ pub fn sentence(process: &Process, finding: &Finding) -> String {
             growth(&shares("growth"), &kept)
         }
         Verdict::Growth if finding.quantity == Quantity::Peak => {
-            let level = level_clause("RSS", finding);
+            let level = level_clause("RSS", &finding.level);
             let stage = finding.peak_growth.as_ref();
             let stage = stage.and_then(|peak| peak.before_stage.as_deref());
             let before = stage.map_or(String::new(), |stage| {
@@ -111,7 +111,7 @@ fn flat(finding: &Finding) -> String {
     let (quantity, over) = (quantity_name(finding), rounds_phrase(finding));
     let (rate, matters) = (rate(finding, Amount::Change), size(finding.trend.threshold));
     let level = match finding.steps.is_empty() {
-        true => level_clause(quantity, finding),
+        true => level_clause(quantity, &finding.level),
         false => format!("{quantity} is flat"),
     };
     let trend = format!("The trend of {rate} excludes faster growth");
@@ -121,14 +121,14 @@ fn flat(finding: &Finding) -> String {
     )
 }
 
-/// ` Cached pages are mostly between 0 and 8.00 MB; they are returned at need.`
+/// ` Cached memory is mostly between 0 and 8.00 MB; it is returned at need.`
 fn cached(finding: &Finding) -> String {
     let (low, high) = finding.cached.range;
     if finding.quantity != Quantity::WithoutCached || high - low < MB {
         return String::new();
     }
-    let range = between((low, high));
-    format!(" Cached pages are mostly {range}; they are returned at need.")
+    let level = level_clause("Cached memory", &finding.cached);
+    format!(" {level}; it is returned at need.")
 }
 
 /// `Cyclic garbage is collected in time: 10 full collections released 640.0 MB in 0.1 s.`
@@ -142,17 +142,17 @@ fn collected(process: &Process) -> String {
 }
 
 /// `RSS is about 512.3 MB`, or `RSS is mostly between 300.6 and 520.0 MB`
-fn level_clause(quantity: &str, finding: &Finding) -> String {
+fn level_clause(quantity: &str, level: &Level) -> String {
     /// A wider range is printed instead of the median.
     const MIN_RANGE_SHARE: f64 = 0.2;
-    let level = &finding.level;
     let (low, high) = level.range;
+    let range = range(low, "and", high, Amount::Size);
     match () {
         () if high - low <= MIN_RANGE_SHARE * level.median => {
             format!("{quantity} is about {}", size(level.median))
         }
-        () if level.alternates => format!("{quantity} alternates {}", between(level.range)),
-        () => format!("{quantity} is mostly {}", between(level.range)),
+        () if level.alternates => format!("{quantity} alternates between {range}"),
+        () => format!("{quantity} is mostly between {range}"),
     }
 }
 

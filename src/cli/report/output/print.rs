@@ -87,16 +87,15 @@ fn process(report: &ProcessReport) -> String {
 
 /// The rounds and sizes of each stage.
 pub fn stages(report: &ProcessReport) -> Grid {
-    let growth = format!("Growth/{} (95 %)", report.finding.unit);
+    let heading = format!("Growth/{} (95 %)", report.finding.unit);
+    let growth = |one: &StageReport| or_dash(one.growth.as_ref().map(with_bounds));
     let columns: [Column<StageReport>; 6] = [
         ("Stage", &|one| printable(&one.stage)),
         ("Rounds", &|one| one.rounds.to_string()),
         ("First", &|one| size(one.first)),
         ("Last", &|one| size(one.last)),
         ("Peak", &|one| size(one.peak)),
-        (&growth, &|one| {
-            or_dash(one.growth.as_ref().map(with_bounds))
-        }),
+        (&heading, &growth),
     ];
     Grid::of(&report.stages, 1, &columns)
 }
@@ -113,18 +112,16 @@ fn site_table(history: &SiteHistory, width: Option<usize>) -> String {
     if trends.is_empty() {
         return String::new();
     }
+    let growth = |one: &SiteTrend| or_dash(one.bytes_per_round().map(signed_size));
+    let place = |one: &SiteTrend| printable(&history.headline(one.site, FRAMES));
     let columns: [Column<SiteTrend>; 7] = [
         ("SITE", &|one| one.site.to_string()),
         ("LAST", &|one| size(one.last_bytes as f64)),
         ("ERROR", &|one| phrases::standard_error(one.error)),
         ("BLOCKS", &|one| one.blocks.to_string()),
         ("OLDEST AGE", &|one| or_dash(one.oldest)),
-        ("GROWTH/ROUND", &|one| {
-            or_dash(one.bytes_per_round().map(signed_size))
-        }),
-        ("ALLOCATED AT", &|one| {
-            printable(&history.headline(one.site, FRAMES))
-        }),
+        ("GROWTH/ROUND", &growth),
+        ("ALLOCATED AT", &place),
     ];
     let row = |one: &SiteTrend| columns.map(|(_, cell)| cell(one));
     let rows: Vec<_> = trends.iter().take(SITE_ROWS).map(row).collect();
