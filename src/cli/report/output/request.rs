@@ -21,34 +21,27 @@ pub fn sentence(requests: &[Request]) -> Option<String> {
     // The servers come first.
     let roles = requests.chunk_by(|a, b| a.role == b.role);
     let parts: Vec<String> = roles.flat_map(entries).collect();
-    if parts.is_empty() {
-        return None;
-    }
     let grows = match requests.iter().any(|request| request.grows_beyond) {
         true => "; a process grows: give --rounds N, the rounds of the job, to add the growth until its end",
         false => "",
     };
-    Some(format!("memory to request: {}{grows}", parts.join(", ")))
+    (!parts.is_empty()).then(|| format!("memory to request: {}{grows}", parts.join(", ")))
 }
 
 /// The entries for the sites of one role.
 fn entries(requests: &[Request]) -> Vec<String> {
+    let role = match requests[0].role {
+        Role::Server => "server",
+        Role::Client => "client",
+    };
     let named = |one: &Request| format!("{} {}", printable(&one.site), size(one.bytes));
-    let largest = requests.iter().map(|one| one.bytes).fold(0.0, f64::max);
-    match requests {
-        [server] if server.role == Role::Server => vec![format!("server {}", size(largest))],
-        few if few.len() <= NAMED_CLIENTS => few.iter().map(named).collect(),
-        [first, ..] => {
-            let role = match first.role {
-                Role::Server => "server",
-                Role::Client => "client",
-            };
-            vec![format!(
-                "each {role} at most {} (--request lists them)",
-                size(largest)
-            )]
-        }
-        [] => Vec::new(),
+    let largest = size(requests.iter().map(|one| one.bytes).fold(0.0, f64::max));
+    match requests.len() {
+        1 if role == "server" => vec![format!("{role} {largest}")],
+        n if n <= NAMED_CLIENTS => requests.iter().map(named).collect(),
+        _ => vec![format!(
+            "each {role} at most {largest} (--request lists them)"
+        )],
     }
 }
 
