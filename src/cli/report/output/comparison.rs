@@ -106,13 +106,9 @@ fn process_rows(name: &str, verdict: &Pair<&str>, stages: &[StageComparison]) ->
         let StageComparison { stage, sizes } = compared;
         let means = sizes.map(|sizes| Some(interval(&sizes.mean_bytes)));
         let peaks = sizes.map(|sizes| Some(sizes.peak_bytes));
-        rows.push(row(
-            name,
-            &format!("{stage} mean"),
-            &means,
-            compared.change(),
-        ));
-        rows.push(values(name, &format!("{stage} peak"), &peaks, size));
+        let [mean, peak] = ["mean", "peak"].map(|figure| format!("{stage} {figure}"));
+        rows.push(row(name, &mean, &means, compared.change()));
+        rows.push(values(name, &peak, &peaks, size));
     }
     rows
 }
@@ -163,8 +159,9 @@ fn sentence(compared: &Comparison) -> String {
 /// `growth of site-1 TR by +3.00 MB/round and 1 more`, of the process that grows most; `no growth`
 fn growth(run: &[ProcessReport]) -> String {
     let mut verdicts = run.iter().map(|report| report.finding.verdict);
-    let rate = |report: &ProcessReport| report.growth().map(|slope| slope.per_x);
-    let growing = run.iter().filter_map(|one| Some((one, rate(one)?)));
+    let growing = run
+        .iter()
+        .filter_map(|one| Some((one, one.growth()?.per_x)));
     let more = match growing.clone().count() {
         0 | 1 => String::new(),
         n => format!(" and {} more", n - 1),
