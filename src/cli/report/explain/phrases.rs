@@ -105,12 +105,14 @@ fn kind_name(kind: MemoryKind) -> &'static str {
 /// `2 steps: +120.0 MB at round 20 (live memory), +40.0 MB at round 31`; `None` without a step.
 pub fn steps(finding: &Finding) -> Option<String> {
     let step = |step: &NamedStep| {
-        let (bytes, unit, kind) = (signed_size(step.bytes), finding.unit, kind_name(step.kind));
-        let kind = match step.kind {
-            MemoryKind::Unknown => String::new(),
-            _ => format!(" ({kind})"),
-        };
-        format!("{bytes} at {unit} {:.0}{kind}", step.at)
+        let (bytes, unit) = (signed_size(step.bytes), finding.unit);
+        let is_known = step.kind != MemoryKind::Unknown;
+        let kind = is_known.then(|| format!(" ({})", kind_name(step.kind)));
+        format!(
+            "{bytes} at {unit} {:.0}{}",
+            step.at,
+            kind.unwrap_or_default()
+        )
     };
     let all: Vec<String> = finding.steps.iter().map(step).collect();
     let count = plural(all.len() as i128, "step");
