@@ -26,22 +26,24 @@ pub fn summary(comparison: &Comparison) -> Summary {
 /// The name and the figures of each variant with a run.
 fn grid(comparison: &Comparison) -> Grid {
     let row = |outcome: &Outcome| {
-        let mut row = vec![outcome.name.clone()];
-        row.extend(
-            METRICS
-                .iter()
-                .map(|metric| cell(comparison, outcome, metric)),
-        );
-        row
+        let figures = METRICS
+            .iter()
+            .map(|metric| cell(comparison, outcome, metric));
+        [outcome.name.clone()].into_iter().chain(figures).collect()
     };
-    let outcomes = comparison.outcomes.iter();
+    let measured = comparison
+        .outcomes
+        .iter()
+        .filter(|outcome| !outcome.runs.is_empty());
+    let headings = METRICS.iter().map(|metric| metric.heading);
     Grid {
-        words: &["PSS"],
-        numbers: METRICS.iter().map(|metric| metric.heading).collect(),
-        rows: outcomes
-            .filter(|outcome| !outcome.runs.is_empty())
-            .map(row)
+        headings: ["PSS"]
+            .into_iter()
+            .chain(headings)
+            .map(str::to_owned)
             .collect(),
+        words: 1,
+        rows: measured.map(row).collect(),
     }
 }
 

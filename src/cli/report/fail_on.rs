@@ -107,7 +107,7 @@ mod tests {
         let flat = report(20, 30.0, |round| 220.0 + 0.28 * round);
         assert_eq!(flat.finding.verdict, Verdict::Flat);
         let text = evidence(&flat);
-        let part = "(95 % interval: 0.28 to 0.28 MB) over 20 rounds at stage send. That is too little to matter";
+        let part = "(95 % interval: +0.28 to +0.28 MB) excludes faster growth; 0.35 MB/round or more would matter.";
         assert!(text.contains(part), "{text}");
         let expected = "grows by 0.28 MB/round (95 % interval: 0.28 to 0.28 MB): the whole interval is above 51 KB/round";
         assert_eq!(
@@ -123,7 +123,7 @@ mod tests {
     fn noise_and_a_warm_up_meet_no_growth_condition() {
         let noisy = report(20, 30.0, |round| 220.0 + (round * 7.0) % 5.0);
         let text = evidence(&noisy);
-        assert!(text.contains("RSS stays at"), "{text}");
+        assert!(text.contains("RSS is about"), "{text}");
         let climbing = report(6, 30.0, |round| 220.0 + 50.0 * round);
         assert_eq!(climbing.finding.verdict, Verdict::WarmingUp);
         for report in [noisy, climbing] {

@@ -173,21 +173,21 @@ fn may_run() -> impl Fn(&Process) -> bool {
     const MIN_SILENCE_SECONDS: f64 = 60.0;
     let running = proc::Process::all().into_iter();
     let running = running.filter(|process| !process.has_ended());
-    let identities = running.map(|process| (process.own_pid() as u32, process.own_start_ticks()));
-    let identities: HashSet<(u32, u64)> = identities.collect();
+    let identity = |process: proc::Process| (process.own_pid() as u32, process.own_start_ticks());
+    let identities: HashSet<_> = running.map(identity).collect();
     let system = rustix::system::uname();
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let now = now.map_or(f64::INFINITY, |now| now.as_secs_f64());
     move |process| {
         let identity = process.pid.zip(process.start);
+        let is_listed = identity.is_some_and(|identity| identities.contains(&identity));
         let host = process.host.as_ref().map(|host| host.as_bytes());
         let ran_here = host == Some(system.nodename().to_bytes());
-        let silence = process.longest_silence().max(MIN_SILENCE_SECONDS);
-        identity.is_some_and(|identity| identities.contains(&identity))
-            || !ran_here
-                && process
-                    .last_time()
-                    .is_some_and(|last| now - last <= silence)
+        let longest = process.longest_silence().max(MIN_SILENCE_SECONDS);
+        let is_recent = process
+            .last_time()
+            .is_some_and(|last| now - last <= longest);
+        is_listed || !ran_here && is_recent
     }
 }
 

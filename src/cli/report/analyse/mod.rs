@@ -37,7 +37,7 @@ use stats::{median, Slope};
 pub use attribution::median_sizes;
 pub use between_stages::GrowthInside;
 pub use comparison::{Comparison, Pair, StageComparison};
-pub use finding::{Cause, Finding, MemoryKind, NamedStep, PeakGrowth, Quantity, Verdict};
+pub use finding::{Cause, Finding, Level, MemoryKind, NamedStep, PeakGrowth, Quantity, Verdict};
 pub use fit::Fit;
 pub use gpu::{Allocated, GpuGrowth};
 pub use kill::{find as kills, Candidates, Kill};

@@ -16,7 +16,7 @@ use super::analyse::{
 use super::calendar::time_of_day;
 use super::model::{Point, Process};
 use super::units::{duration, printable, size, Amount};
-use phrases::{highest_rss, place};
+use phrases::{place, HIGHEST_RSS};
 
 pub use phrases::{numbers, rate_per};
 
@@ -31,16 +31,16 @@ const KEEPS_MODELS: &str =
 /// growth inside a stage.
 pub fn evidence(report: &ProcessReport) -> String {
     let (process, finding) = (&report.process, &report.finding);
-    let limit = report.time_to_limit.as_ref();
-    let limit = limit.filter(|_| report.kill.is_none());
     let keeps_models = process.series(Stage::CacheKept.name()).is_some();
     let kill = report.kill.as_ref();
+    let limit = report.time_to_limit.as_ref().filter(|_| kill.is_none());
+    let reaches = |estimate| format!("The process {}.", reaches_limit(process, estimate));
     let sentences = [
         kill.map(|kill| kill::sentence(kill, process)),
         process.refused.as_ref().map(kill::refused),
         Some(sentence::sentence(process, finding)),
         peaks(finding),
-        limit.map(|estimate| limit_sentence(process, estimate)),
+        limit.map(reaches),
         report.gpu_growth.as_ref().map(gpu_sentence),
         report.growth_inside.as_ref().map(growth_inside),
         keeps_models.then(|| KEEPS_MODELS.to_owned()),
@@ -58,19 +58,18 @@ pub fn evidence(report: &ProcessReport) -> String {
 pub fn remedy(report: &ProcessReport) -> Option<String> {
     let kill = report.kill.as_ref();
     let verdict = remedy::of_verdict(&report.process, &report.finding);
-    let verdict = verdict.or_else(|| kill.map(|_| kill::remedy(&report.process)));
+    let verdict = verdict.or_else(|| kill.map(|_| kill::REMEDY.to_owned()));
     let gpu = report.gpu_growth.as_ref().map(remedy::of_gpu);
     let both = verdict.into_iter().chain(gpu.map(str::to_owned));
     both.reduce(|one, other| format!("{one}. {other}"))
 }
 
-/// `The highest RSS inside the rounds grows faster: by 40.0 MB/round (95 % interval: ...).`
+/// `The highest RSS between the markers grows faster: by 40.0 MB/round (95 % interval: ...).`
 fn peaks(finding: &Finding) -> Option<String> {
     let peak = finding.peak_growth.as_ref();
     let peak = peak.filter(|_| finding.quantity != Quantity::Peak)?;
     let rate = rate_per(&peak.slope, finding.unit.name(), Amount::Size);
-    let highest = highest_rss(finding.unit);
-    Some(format!("{highest} grows faster: by {rate}."))
+    Some(format!("{HIGHEST_RSS} grows faster: by {rate}."))
 }
 
 /// `GPU memory grows by 12.0 MB/round (95 % interval: ...) at stage send: PyTorch's cache has reserved more.`
@@ -78,9 +77,7 @@ fn gpu_sentence(growth: &GpuGrowth) -> String {
     let rate = rate_per(&growth.reserved, growth.unit.name(), Amount::Size);
     let part = match growth.allocated {
         Allocated::Grows => "the program holds more in tensors",
-        Allocated::DoesNotGrow => {
-            "PyTorch's cache has reserved more, and the tensors in it do not grow as fast"
-        }
+        Allocated::DoesNotGrow => "PyTorch's cache has reserved more, its tensors grow less",
         Allocated::Unclear => "PyTorch's cache has reserved more",
     };
     let stage = printable(&growth.stage);
@@ -99,16 +96,7 @@ fn growth_inside(growth: &GrowthInside) -> String {
     format!("It grew by {bytes}{within} after {place}.")
 }
 
-/// `At this rate the process reaches its limit of 8.00 GB in about 9.0 h (7.5 h to 11.2 h).`
-fn limit_sentence(process: &Process, estimate: &TimeToLimit) -> String {
-    let reaches = reaches_limit(process, estimate);
-    match estimate.left <= 0.0 {
-        true => format!("The process {reaches}."),
-        false => format!("At this rate the process {reaches}."),
-    }
-}
-
-/// `reaches its limit of 8.00 GB in about 9.0 h (7.5 h to 11.2 h)`, or `would have reached ...` for a process that has ended
+/// `reaches its limit of 8.00 GB in about 9.0 h at this rate (7.5 h to 11.2 h)`, or `would have reached ...` for a process that has ended
 pub fn reaches_limit(process: &Process, estimate: &TimeToLimit) -> String {
     // Of processes that follow each other, the next one may still start.
     let (is_at, reaches) = match process.processes == 1 && has_ended(process) {
@@ -124,12 +112,15 @@ pub fn reaches_limit(process: &Process, estimate: &TimeToLimit) -> String {
     let limit = format!("{limit} of {}", size(estimate.limit));
     let times = [estimate.seconds, estimate.earliest, estimate.latest];
     let [time, earliest, latest] = times.map(duration);
-    match estimate.latest.is_finite() {
-        _ if estimate.left <= 0.0 => format!("{is_at} {limit}"),
-        _ if estimate.seconds < SOON_SECONDS => format!("{reaches} {limit} within seconds"),
-        _ if earliest == latest => format!("{reaches} {limit} in about {time}"),
-        true => format!("{reaches} {limit} in about {time} ({earliest} to {latest})"),
-        false => format!("{reaches} {limit} in about {time} ({earliest} at the earliest)"),
+    let bounds = match estimate.latest.is_finite() {
+        _ if earliest == latest => String::new(),
+        true => format!(" ({earliest} to {latest})"),
+        false => format!(" ({earliest} at the earliest)"),
+    };
+    match () {
+        () if estimate.left <= 0.0 => format!("{is_at} {limit}"),
+        () if estimate.seconds < SOON_SECONDS => format!("{reaches} {limit} within seconds"),
+        () => format!("{reaches} {limit} in about {time} at this rate{bounds}"),
     }
 }
 
@@ -138,11 +129,11 @@ pub fn facts(report: &ProcessReport) -> Vec<String> {
     let process = &report.process;
     let known = |name: &str, bytes: Option<f64>| Some(format!("{name} {}", size(bytes?)));
     let (unfinished, began_as) = (process.ended_without_exit, &process.began_as);
-    let became = process.became.as_ref();
+    let (job, became) = (process.job.as_ref(), process.became.as_ref());
     let shared = known("PSS", report.last_pss);
     let facts = [
         (unfinished > 0).then(|| format!("{unfinished} ended without the marker exit")),
-        process.job.as_ref().map(|job| format!("job {job}")),
+        job.map(|job| format!("job {job}")),
         process.alloc.clone(),
         process.log.clone(),
         (!began_as.is_empty()).then(|| format!("began as {}", began_as.join(", then "))),
@@ -234,7 +225,7 @@ mod tests {
             ..sample(round, sizes(&[(Size::Rss, 3072.0 + 100.0 * round as f64)]))
         };
         let text = evidence(&analyse(processes((0..24).map(marker)))[0]);
-        let end = " At this rate the process reaches its limit of 8.00 GB in about 4.7 h";
+        let end = " The process reaches its limit of 8.00 GB in about 4.7 h at this rate";
         assert!(text.contains(end), "{text}");
     }
 
@@ -249,11 +240,11 @@ mod tests {
         let mut report = analyse(processes((0..25).map(marker))).remove(0);
         let text = evidence(&report);
         let end =
-            " At this rate the process would have reached its limit of 8.00 GB in about 4.5 h";
+            " The process would have reached its limit of 8.00 GB in about 4.5 h at this rate";
         assert!(text.contains(end), "{text}");
         report.process.processes = 25;
         let text = evidence(&report);
-        let end = " At this rate the process reaches its limit of 8.00 GB in about 4.5 h";
+        let end = " The process reaches its limit of 8.00 GB in about 4.5 h at this rate";
         assert!(text.contains(end), "{text}");
     }
 
@@ -341,7 +332,7 @@ mod tests {
         assert_eq!(
             gpu_sentence(&growth),
             "GPU memory grows by 12.0 MB/round (95 % interval: 11.0 to 13.0 MB) at stage send: PyTorch's cache has \
-             reserved more, and the tensors in it do not grow as fast."
+             reserved more, its tensors grow less."
         );
         assert!(remedy::of_gpu(&growth).contains("cuda_empty_cache=True"));
     }

@@ -2,13 +2,13 @@
 
 use crate::report::analyse::stats::Slope;
 use crate::report::analyse::{Cause, Finding, MemoryKind, NamedStep, Quantity};
-use crate::report::model::{Process, Size, Unit};
-use crate::report::units::{
-    duration, in_one_unit, plural, printable, range, signed_size, size, Amount,
-};
+use crate::report::model::Size;
+use crate::report::units::{duration, in_one_unit, plural, printable, signed_size, size, Amount};
 
 /// Smaller causes are not named beside the largest one.
 const MIN_NAMED_SHARE: f64 = 0.1;
+
+pub const HIGHEST_RSS: &str = "the highest RSS between the markers";
 
 /// The quantity of the finding, at the beginning of a sentence.
 pub fn quantity_name(finding: &Finding) -> &'static str {
@@ -17,31 +17,25 @@ pub fn quantity_name(finding: &Finding) -> &'static str {
         Quantity::Swap => "swap",
         Quantity::AfterCollections => "memory after full garbage collections",
         Quantity::Footprint if finding.typical.get(Size::Swap) > Some(0.0) => "RSS plus swap",
-        Quantity::Peak => highest_rss(finding.unit),
+        Quantity::Peak => HIGHEST_RSS,
         Quantity::Footprint => "RSS",
         Quantity::WithoutCached => "RSS without cached pages",
     }
 }
 
-pub fn highest_rss(unit: Unit) -> &'static str {
-    match unit {
-        Unit::Round => "the highest RSS inside the rounds",
-        Unit::Minute | Unit::Marker => "the highest RSS between the markers",
-    }
-}
-
-/// `over 18 rounds at stage send`, or `over the last 18 rounds (without the first 2) at stage send`
+/// `over 18 rounds (without the first 2) at stage send`
 pub fn rounds_phrase(finding: &Finding) -> String {
     let settled = counted(settled_rounds(finding), finding);
-    let rounds = match finding.trend.warm_up {
-        0 => format!("over {settled}"),
-        first => format!("over the last {settled} (without the first {first})"),
+    let left_out = match finding.trend.warm_up {
+        0 => String::new(),
+        first => format!(" (without the first {first})"),
     };
-    match finding.quantity == Quantity::Peak {
+    let stage = match finding.quantity == Quantity::Peak {
         // The peaks are between the stages.
-        true => rounds,
-        false => format!("{rounds} at stage {}", printable(&finding.stage)),
-    }
+        true => String::new(),
+        false => format!(" at stage {}", printable(&finding.stage)),
+    };
+    format!("over {settled}{left_out}{stage}")
 }
 
 /// The rounds after the warm-up.
@@ -52,11 +46,6 @@ pub fn settled_rounds(finding: &Finding) -> u64 {
 /// `3 rounds`, or markers if the axis shows no rounds
 pub fn counted(n: u64, finding: &Finding) -> String {
     plural(n, finding.rounds_unit().name())
-}
-
-/// `between 300.6 and 520.0 MB`
-pub fn between((low, high): (f64, f64)) -> String {
-    format!("between {}", range(low, "and", high, Amount::Size))
 }
 
 /// A change that may be a rise or a fall, `+10.0 MB/round (95 % interval: +9.10 to +10.4 MB)`, or a rise without signs.
@@ -100,63 +89,46 @@ pub fn growth_clause(finding: &Finding) -> String {
     )
 }
 
-/// The name of a kind of memory, for a process with this allocator.
-pub fn kind_name(kind: MemoryKind, process: &Process) -> String {
-    let allocator = process.alloc.as_deref().unwrap_or("malloc");
+fn kind_name(kind: MemoryKind) -> &'static str {
     match kind {
-        MemoryKind::Live => "live memory".to_owned(),
-        MemoryKind::KeptFree => format!("free memory kept by {allocator}"),
-        MemoryKind::File => "pages of files".to_owned(),
-        MemoryKind::Shmem => "shared memory".to_owned(),
-        MemoryKind::Pinned => "memory pinned for the GPU".to_owned(),
-        MemoryKind::Swap => "memory in swap".to_owned(),
-        MemoryKind::OutsideMalloc => "memory outside malloc".to_owned(),
-        MemoryKind::Unknown => "memory of an unknown kind".to_owned(),
+        MemoryKind::Live => "live memory",
+        MemoryKind::KeptFree => "free memory of the allocator",
+        MemoryKind::File => "pages of files",
+        MemoryKind::Shmem => "shared memory",
+        MemoryKind::Pinned => "memory pinned for the GPU",
+        MemoryKind::Swap => "memory in swap",
+        MemoryKind::OutsideMalloc => "memory outside malloc",
+        MemoryKind::Unknown => "memory of an unknown kind",
     }
 }
 
-/// Fewer samples show no level.
-const MIN_LEVEL: usize = 3;
-
-/// `one step of +120.0 MB at round 20 (live memory), flat before and after`; `None` without a step.
-pub fn steps(process: &Process, finding: &Finding) -> Option<String> {
+/// `2 steps: +120.0 MB at round 20 (live memory), +40.0 MB at round 31`; `None` without a step.
+pub fn steps(finding: &Finding) -> Option<String> {
     let step = |step: &NamedStep| {
-        let kind = match step.kind {
-            MemoryKind::Unknown => String::new(),
-            kind => format!(" ({})", kind_name(kind, process)),
-        };
+        let (bytes, unit) = (signed_size(step.bytes), finding.unit);
+        let is_known = step.kind != MemoryKind::Unknown;
+        let kind = is_known.then(|| format!(" ({})", kind_name(step.kind)));
         format!(
-            "{} at {} {:.0}{kind}",
-            signed_size(step.bytes),
-            finding.unit,
-            step.at
+            "{bytes} at {unit} {:.0}{}",
+            step.at,
+            kind.unwrap_or_default()
         )
     };
-    let steps: Vec<String> = finding.steps.iter().map(step).collect();
-    let all = steps.join(", ");
-    match &finding.steps[..] {
-        [] => None,
-        [one] if one.samples < MIN_LEVEL => Some(format!("one step of {all}, flat before")),
-        [_] => Some(format!("one step of {all}, flat before and after")),
-        steps => Some(format!("{} steps: {all}; flat between them", steps.len())),
-    }
+    let all: Vec<String> = finding.steps.iter().map(step).collect();
+    let count = plural(all.len() as i128, "step");
+    (!all.is_empty()).then(|| format!("{count}: {}", all.join(", ")))
 }
 
-/// `; 62 % of the growth is live memory, 30 % is free memory kept by glibc`; empty if it is not known.
-pub fn shares(process: &Process, finding: &Finding, change: &str) -> String {
+/// `; 62 % of the growth is live memory; 30 % of the growth is shared memory`; empty if it is not known.
+pub fn shares(finding: &Finding, change: &str) -> String {
     let largest = finding.causes.first();
     let is_known = largest.is_some_and(|cause| cause.kind != MemoryKind::Unknown);
     let is_named = |cause: &&Cause| is_known && cause.share >= MIN_NAMED_SHARE;
-    let share = |(i, cause): (usize, &Cause)| {
-        let name = kind_name(cause.kind, process);
-        let (comma, of) = match i {
-            0 => ("; ", format!(" of the {change}")),
-            _ => (", ", String::new()),
-        };
-        format!("{comma}{:.0} %{of} is {name}", 100.0 * cause.share)
+    let share = |cause: &Cause| {
+        let (percent, kind) = (100.0 * cause.share, kind_name(cause.kind));
+        format!("; {percent:.0} % of the {change} is {kind}")
     };
-    let named = finding.causes.iter().filter(is_named).enumerate();
-    named.map(share).collect()
+    finding.causes.iter().filter(is_named).map(share).collect()
 }
 
 /// `the marker train of round 12`

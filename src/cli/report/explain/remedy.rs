@@ -29,7 +29,7 @@ pub fn of_verdict(process: &Process, finding: &Finding) -> Option<String> {
 fn alone(verdict: Verdict, process: &Process, finding: &Finding) -> Option<String> {
     let text = match verdict {
         Verdict::Retention => return Some(retention(process, finding)),
-        Verdict::LiveGrowth => live_growth(process, finding),
+        Verdict::LiveGrowth => return Some(live_growth(process, finding)),
         Verdict::Swap => {
             "give the job more memory, or run fewer jobs beside it: a job whose pages are in swap is slow"
         }
@@ -60,34 +60,30 @@ fn alone(verdict: Verdict, process: &Process, finding: &Finding) -> Option<Strin
 const PINNED: &str = "call `flarena.trim()` at the end of each round, which empties PyTorch's \
     cache of pinned memory; if growth continues, look for pinned tensors that the program keeps";
 
-fn live_growth(process: &Process, finding: &Finding) -> &'static str {
-    if let Some((_, remedy)) = largest_pool(finding) {
-        return remedy;
+fn live_growth(process: &Process, finding: &Finding) -> String {
+    if let Some(remedy) = largest_pool(finding) {
+        return remedy.to_owned();
     }
-    let history = &process.allocation_sites;
     let is_live = |cause: &&Cause| cause.verdict() == Verdict::LiveGrowth;
     let largest = finding.causes.iter().find(is_live).map(|cause| cause.kind);
-    match () {
-        () if largest == Some(MemoryKind::Pinned) => PINNED,
-        () if largest == Some(MemoryKind::OutsideMalloc) => {
-            "run `flarena doctor --all PID` while the process runs; it names the memory outside malloc"
-        }
+    let history = &process.allocation_sites;
+    let is_recorded = process.records_sites() || !history.rounds.is_empty();
+    let place = match () {
+        () if largest == Some(MemoryKind::Pinned) => return PINNED.to_owned(),
+        () if largest == Some(MemoryKind::OutsideMalloc) => return OUTSIDE_MALLOC.to_owned(),
         () if sites::explanation(history, finding.verdict).is_some() => {
-            "look at the lines below: they probably fill a list, cache or history that never drops \
-             entries"
+            ", probably at the lines below"
         }
-        () if process.processes > 1 => {
-            "each process starts with empty memory: look for a checkpoint, history or message that it reads and that gains entries"
-        }
-        () if process.records_sites() || !history.rounds.is_empty() => {
-            "look for a list, cache or history that gains entries and never drops them"
-        }
-        () => {
-            "look for a list, cache or history that gains entries and never drops them; \
-             `flarena run --sites` names the line"
-        }
-    }
+        () if process.processes > 1 => return NEXT_PROCESS.to_owned(),
+        () if is_recorded => "",
+        () => "; `flarena run --sites` names the line",
+    };
+    format!("look for a list, cache or history that gains entries and never drops them{place}")
 }
+
+const OUTSIDE_MALLOC: &str =
+    "run `flarena doctor --all PID` while the process runs; it names the memory outside malloc, such as stacks and mapped buffers";
+const NEXT_PROCESS: &str = "each process starts with empty memory: look for a checkpoint, history or message that it reads and that gains entries";
 
 pub fn of_gpu(growth: &GpuGrowth) -> &'static str {
     match growth.allocated {
@@ -111,25 +107,23 @@ fn retention(process: &Process, finding: &Finding) -> String {
     let number = |setting| process.setting(setting)?.parse::<f64>().ok();
     let has_short_decay = number("FLARENA_DECAY_MS").is_some_and(|ms| ms <= SHORT_DECAY_MS);
     let has_many_arenas = number("MALLOC_ARENA_MAX").is_some_and(|n| n > FEW_ARENAS);
-    let is_cached =
-        2.0 * finding.parts.recycled.unwrap_or(0.0) > finding.parts.kept_free.unwrap_or(0.0);
-    let is_jemalloc = process.alloc.as_deref() == Some("jemalloc");
-    let setting = match () {
-        () if is_cached => {
-            (!has_short_decay).then_some("`export FLARENA_DECAY_MS=100` before the start")
+    let [recycled, kept] = [finding.parts.recycled, finding.parts.kept_free];
+    let is_cached = 2.0 * recycled.unwrap_or(0.0) > kept.unwrap_or(0.0);
+    let export = match process.alloc.as_deref() {
+        _ if is_cached => (!has_short_decay).then_some("`export FLARENA_DECAY_MS=100`"),
+        Some("jemalloc") if process.setting("MALLOC_CONF").is_some() => None,
+        Some("jemalloc") => {
+            Some("`export MALLOC_CONF=dirty_decay_ms:1000,muzzy_decay_ms:0`")
         }
-        () if is_jemalloc => (process.setting("MALLOC_CONF").is_none()).then_some(
-            "`export MALLOC_CONF=dirty_decay_ms:1000,muzzy_decay_ms:0` before the start",
+        _ if has_many_arenas => Some(
+            "`export NVFLARE_ENABLE_JEMALLOC_PRELOAD=true`, or `export MALLOC_ARENA_MAX=2` (client) or `4` (server),",
         ),
-        () if has_many_arenas => Some(
-            "`export NVFLARE_ENABLE_JEMALLOC_PRELOAD=true` before the start, or \
-             `export MALLOC_ARENA_MAX=2` (client) or `4` (server)",
-        ),
-        () => Some("`export NVFLARE_ENABLE_JEMALLOC_PRELOAD=true` before the start"),
+        _ => Some("`export NVFLARE_ENABLE_JEMALLOC_PRELOAD=true`"),
     };
+    let setting = export.map(|export| format!("{export} before the start"));
     let trims = process.series(Stage::AfterTrim.name()).is_some();
-    let trim = (!trims).then_some("call `flarena.trim()` at the end of each round");
-    let remedies: Vec<&str> = [setting, trim].into_iter().flatten().collect();
+    let trim = (!trims).then(|| "call `flarena.trim()` at the end of each round".to_owned());
+    let remedies: Vec<String> = setting.into_iter().chain(trim).collect();
     match remedies.is_empty() {
         true => "the settings that help are in force; the free memory is between live \
                  blocks and returns when the program frees these"
@@ -138,28 +132,19 @@ fn retention(process: &Process, finding: &Finding) -> String {
     }
 }
 
-const PYMALLOC: (&str, &str) = (
-    "small Python objects",
+const PYMALLOC: &str =
     "look for a list, cache or history of small Python objects that never drops entries; \
-     `flarena run --sites` names lines for objects up to 512 bytes only with \
-     `PYTHONMALLOC=malloc`",
-);
-const ARROW: (&str, &str) = (
-    "Apache Arrow's pool",
-    "look for Arrow tables or batches that the program keeps; with \
-     `ARROW_DEFAULT_MEMORY_POOL=system`, the default of `flarena run`, \
-     `flarena run --sites` names the line",
-);
+    `flarena run --sites` names lines for objects up to 512 bytes only with `PYTHONMALLOC=malloc`";
+const ARROW: &str = "look for Arrow tables or batches that the program keeps; with \
+    `ARROW_DEFAULT_MEMORY_POOL=system`, the default of `flarena run`, `flarena run --sites` names the line";
 
-/// Name and remedy of the allocator beside malloc that has at least half of the growth outside malloc. `None` if
-/// another kind of memory grows more.
-pub fn largest_pool(finding: &Finding) -> Option<(&'static str, &'static str)> {
+/// For the allocator beside malloc that has at least half of the growth outside malloc. `None` if another kind of memory
+/// grows more.
+fn largest_pool(finding: &Finding) -> Option<&'static str> {
     let parts = &finding.parts;
     let growth = [(PYMALLOC, parts.pymalloc), (ARROW, parts.arrow)];
-    let known = growth
-        .into_iter()
-        .filter_map(|(pool, bytes)| Some((pool, bytes?)));
-    let (pool, bytes) = known.max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let known = growth.map(|(remedy, bytes)| (remedy, bytes.unwrap_or(0.0)));
+    let (remedy, bytes) = known.into_iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
     let is_outside = finding.causes.first()?.kind == MemoryKind::OutsideMalloc;
-    (is_outside && bytes >= 0.5 * parts.outside_malloc).then_some(pool)
+    (is_outside && bytes >= 0.5 * parts.outside_malloc).then_some(remedy)
 }

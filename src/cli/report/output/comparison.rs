@@ -24,20 +24,20 @@ pub fn json(compared: &Comparison) -> Value {
 /// The sentence, a table of the sums and of the processes that changed, the names of those that did not, and both runs over
 /// time.
 pub fn summary(compared: &Comparison, inputs: [&PathBuf; 2], length: ListLength) -> Summary {
-    let (mut changed, mut equal) = (Vec::new(), Vec::new());
     let sites = compared.sites.iter();
-    let all = sites.flat_map(|site| site.processes.iter().map(move |process| (site, process)));
+    let all = sites.flat_map(|site| {
+        let name = |proc: &str| printable(&format!("{} {proc}", site.site));
+        site.processes.iter().map(move |one| (name(&one.proc), one))
+    });
     let mut all: Vec<_> = all.collect();
     all.sort_by(|(_, a), (_, b)| b.size_of_change().total_cmp(&a.size_of_change()));
-    for (site, process) in all {
-        let name = printable(&format!("{} {}", site.site, process.proc));
-        match process.is_equal() && matches!(length, ListLength::Short) {
-            true => equal.push(name),
-            false => changed.push(process_rows(&name, &process.verdict, &process.stages)),
-        }
-    }
+    let is_short = matches!(length, ListLength::Short);
+    let (equal, changed): (Vec<_>, Vec<_>) = all
+        .into_iter()
+        .partition(|(_, one)| is_short && one.is_equal());
     let (shown, more) = length.split(&changed, DETAILED_PROCESSES);
     let more = (more > 0).then(|| format!("{more} more processes changed: use --all or --json"));
+    let equal: Vec<String> = equal.into_iter().map(|(name, _)| name).collect();
     let names = listed(&equal);
     let equal = (!equal.is_empty()).then(|| format!("No difference beyond noise: {names}."));
     let sums = &compared.sums;
@@ -47,11 +47,11 @@ pub fn summary(compared: &Comparison, inputs: [&PathBuf; 2], length: ListLength)
     let mut rows = vec![
         values(ALL, peak, &sums.peak_bytes, size),
         values(ALL, "mean", &sums.mean_bytes, size),
+        values(ALL, "CPU time", &sums.cpu_seconds, seconds),
     ];
-    // Markers of older versions have no CPU time.
-    let has_cpu = sums.cpu_seconds.known().next().is_some();
-    rows.extend(has_cpu.then(|| values(ALL, "CPU time", &sums.cpu_seconds, seconds)));
-    rows.extend(shown.concat());
+    for (name, one) in shown {
+        rows.extend(process_rows(name, &one.verdict, &one.stages));
+    }
     let line = |(name, reports): (&str, &[ProcessReport])| {
         let all = Together::of(reports)?;
         let moments = all.moments.iter();
@@ -67,8 +67,10 @@ pub fn summary(compared: &Comparison, inputs: [&PathBuf; 2], length: ListLength)
         sentence: printable(&sentence(compared)),
         caption: "Memory and CPU time before and after; the process that changed most comes first",
         grid: Grid {
-            words: &["PROCESS", "FIGURE"],
-            numbers: vec!["BEFORE", "AFTER", "CHANGE"],
+            headings: ["PROCESS", "FIGURE", "BEFORE", "AFTER", "CHANGE"]
+                .map(str::to_owned)
+                .to_vec(),
+            words: 2,
             rows,
         },
         notes: more.into_iter().chain(equal).collect(),
@@ -79,25 +81,16 @@ pub fn summary(compared: &Comparison, inputs: [&PathBuf; 2], length: ListLength)
 /// Name, figure, before, after, change.
 type Row = Vec<String>;
 
-fn row<T>(
-    name: &str,
-    figure: &str,
-    values: &Pair<T>,
-    format: impl Fn(&T) -> String,
-    change: Option<Change>,
-) -> Row {
-    vec![
-        printable(name),
-        printable(figure),
-        or_dash(values.before.as_ref().map(&format)),
-        or_dash(values.after.as_ref().map(&format)),
-        change.map_or(String::new(), |change| change.to_string()),
-    ]
+fn row(name: &str, figure: &str, texts: &Pair<String>, change: Option<Change>) -> Row {
+    let [before, after] = [&texts.before, &texts.after].map(|text| or_dash(text.as_ref()));
+    let change = change.map_or(String::new(), |change| change.to_string());
+    vec![printable(name), printable(figure), before, after, change]
 }
 
 /// Two values without intervals.
 fn values(name: &str, figure: &str, pair: &Pair<f64>, format: fn(f64) -> String) -> Row {
-    row(name, figure, pair, |value| format(*value), pair.change())
+    let texts = pair.map(|value| Some(format(*value)));
+    row(name, figure, &texts, pair.change())
 }
 
 /// `64.2 s`, `12.5 min`
@@ -107,17 +100,15 @@ fn seconds(seconds: f64) -> String {
 }
 
 fn process_rows(name: &str, verdict: &Pair<&str>, stages: &[StageComparison]) -> Vec<Row> {
-    let text = |verdict: &&str| (*verdict).to_owned();
-    let mut rows = vec![row(name, "verdict", verdict, text, None)];
+    let verdicts = verdict.map(|verdict| Some((*verdict).to_owned()));
+    let mut rows = vec![row(name, "verdict", &verdicts, None)];
     for compared in stages {
         let StageComparison { stage, sizes } = compared;
-        let [mean, peak] = ["mean", "peak"].map(|figure| format!("{stage} {figure}"));
-        let means = sizes.map(|sizes| Some(sizes.mean_bytes));
+        let means = sizes.map(|sizes| Some(interval(&sizes.mean_bytes)));
         let peaks = sizes.map(|sizes| Some(sizes.peak_bytes));
-        rows.extend([
-            row(name, &mean, &means, interval, compared.change()),
-            values(name, &peak, &peaks, size),
-        ]);
+        let [mean, peak] = ["mean", "peak"].map(|figure| format!("{stage} {figure}"));
+        rows.push(row(name, &mean, &means, compared.change()));
+        rows.push(values(name, &peak, &peaks, size));
     }
     rows
 }
@@ -130,8 +121,7 @@ fn interval(mean: &Interval) -> String {
     }
 }
 
-/// `after: peak 31 % lower (1885.0 MB instead of 2733.0 MB), CPU time 5 % lower (61.0 s instead of 64.2 s), no
-/// growth, as before; site-1 TR changed most: -40 %, ±1 % at stage send`
+/// `after: peak -31 %, CPU time -5 %, no growth, as before; site-1 TR changed most: -40 %, ±1 % at stage send`
 fn sentence(compared: &Comparison) -> String {
     match compared.runs {
         [[], []] => return "neither run has a marker".to_owned(),
@@ -139,9 +129,11 @@ fn sentence(compared: &Comparison) -> String {
         [[..], []] => return "the run after has no marker".to_owned(),
         [[..], [..]] => (),
     }
+    let changed =
+        |name: &str, sums: &Pair<f64>| Some(format!("{name} {}", sums.change()?.amount()));
     let all = [
-        changed("peak", &compared.sums.peak_bytes, size),
-        changed("CPU time", &compared.sums.cpu_seconds, seconds),
+        changed("peak", &compared.sums.peak_bytes),
+        changed("CPU time", &compared.sums.cpu_seconds),
         Some(match compared.runs.map(growth) {
             [before, after] if before == after => format!("{after}, as before"),
             [before, after] => format!("{after} (before: {before})"),
@@ -164,34 +156,20 @@ fn sentence(compared: &Comparison) -> String {
     format!("after{rounds}: {}{sites}", all.join(", "))
 }
 
-/// `peak 31 % lower (1885.0 MB instead of 2733.0 MB)`; `None` if a value is unknown.
-fn changed(name: &str, values: &Pair<f64>, text: fn(f64) -> String) -> Option<String> {
-    let (before, after) = values.both()?;
-    let percent = values.change()?.percent();
-    let way = match percent.abs() < 0.5 {
-        true => return Some(format!("the same {name}")),
-        false if percent < 0.0 => "lower",
-        false => "higher",
-    };
-    let (percent, [before, after]) = (percent.abs(), [before, after].map(|value| text(*value)));
-    Some(format!(
-        "{name} {percent:.0} % {way} ({after} instead of {before})"
-    ))
-}
-
 /// `growth of site-1 TR by +3.00 MB/round and 1 more`, of the process that grows most; `no growth`
 fn growth(run: &[ProcessReport]) -> String {
     let mut verdicts = run.iter().map(|report| report.finding.verdict);
-    let growth = |report| Some((report, ProcessReport::growth(report)?.per_x));
-    let growing = run.iter().filter_map(growth);
-    let others = match growing.clone().count() {
+    let growing = run
+        .iter()
+        .filter_map(|one| Some((one, one.growth()?.per_x)));
+    let more = match growing.clone().count() {
         0 | 1 => String::new(),
         n => format!(" and {} more", n - 1),
     };
     match growing.max_by(|(_, a), (_, b)| a.total_cmp(b)) {
-        Some((report, per_x)) => {
-            let (name, rate) = (report.process.full_name(), signed_size(per_x));
-            format!("growth of {name} by {rate}/{}{others}", report.finding.unit)
+        Some((one, per_x)) => {
+            let (name, unit) = (one.process.full_name(), one.finding.unit);
+            format!("growth of {name} by {}/{unit}{more}", signed_size(per_x))
         }
         None if verdicts.clone().all(|one| one == Verdict::NotEnoughRounds) => {
             "not enough rounds to judge growth".to_owned()
@@ -239,7 +217,7 @@ mod tests {
         for site in [Some("site-1"), None] {
             let before = run(site, "TR");
             let text = |site, proc| sentence(&Comparison::of(&before, &run(site, proc)));
-            let equal = "after: the same peak, no growth, as before";
+            let equal = "after: peak 0 %, no growth, as before";
             let other = format!("{equal}; the runs have no process in common");
             assert_eq!(text(site, "TR"), equal);
             assert_eq!(text(site, "app"), other);
@@ -253,7 +231,7 @@ mod tests {
         let flat = run(unknown, &[|_| 2733.0]);
         assert_eq!(
             first_part(&flat, &run(unknown, &[|_| 1885.0])),
-            "after: peak 31 % lower (1885.0 MB instead of 2733.0 MB), no growth, as before"
+            "after: peak -31 %, no growth, as before"
         );
         let grows = run(
             unknown,
@@ -261,7 +239,7 @@ mod tests {
         );
         assert_eq!(
             first_part(&flat, &grows),
-            "after: peak 8 % higher (2950.0 MB instead of 2733.0 MB), \
+            "after: peak +8 %, \
              growth of site-1 TR, pid 1 by +30.0 MB/round and 1 more (before: no growth)"
         );
         let unclear = run(
@@ -276,8 +254,7 @@ mod tests {
         assert_eq!(first_part(&flat, &[]), "the run after has no marker");
         assert_eq!(
             first_part(&run(64.2, &[|_| 50.0]), &run(61.0, &[|_| 50.0])),
-            "after: the same peak, CPU time 5 % lower (61.0 s instead of 64.2 s), \
-             no growth, as before"
+            "after: peak 0 %, CPU time -5 %, no growth, as before"
         );
     }
 }

@@ -19,8 +19,6 @@ use chart::Chart;
 const OVERVIEW_ROWS: usize = 40;
 /// Processes shown with their stages on a terminal.
 const DETAILED_PROCESSES: usize = 10;
-/// Rows of the overview on a page.
-const PAGE_ROWS: usize = 1000;
 /// Processes drawn in charts. A browser is slow with more.
 const CHARTED_PROCESSES: usize = 32;
 
@@ -56,43 +54,41 @@ pub fn listed(names: &[String]) -> String {
 /// A table for a terminal, Markdown or a page: columns of words, then columns of numbers. Each line of a cell is a
 /// part of its value.
 pub struct Grid {
-    pub words: &'static [&'static str],
-    pub numbers: Vec<&'static str>,
+    pub headings: Vec<String>,
+    /// The number of columns with words.
+    pub words: usize,
     pub rows: Vec<Vec<String>>,
 }
 
+/// A heading, and the cell below it for an item.
+pub type Column<'a, T> = (&'a str, &'a dyn Fn(&T) -> String);
+
 impl Grid {
-    fn headings(&self) -> Vec<&str> {
-        [self.words, &self.numbers].concat()
+    /// A row for each item. The first columns have words.
+    pub fn of<T>(items: &[T], words: usize, columns: &[Column<T>]) -> Grid {
+        let row = |item: &T| columns.iter().map(|(_, cell)| cell(item)).collect();
+        Grid {
+            headings: columns
+                .iter()
+                .map(|(heading, _)| (*heading).to_owned())
+                .collect(),
+            words,
+            rows: items.iter().map(row).collect(),
+        }
     }
 
     pub fn text(&self) -> String {
-        self.text_of(&self.rows)
-    }
-
-    fn text_of(&self, rows: &[Vec<String>]) -> String {
-        let headings = self.headings();
-        let mut table = table(headings.iter().map(|heading| heading.to_uppercase()));
-        table.add_rows(rows);
-        tight(table, self.words.len()..headings.len())
-    }
-
-    /// The text, in which a name is not repeated below itself.
-    fn text_by_name(&self) -> String {
-        let mut rows = self.rows.clone();
-        for (row, above) in rows.iter_mut().skip(1).zip(&self.rows) {
-            if row[0] == above[0] {
-                row[0].clear();
-            }
-        }
-        self.text_of(&rows)
+        let headings = self.headings.iter();
+        let mut table = table(headings.map(|heading| heading.to_uppercase()));
+        table.add_rows(&self.rows);
+        tight(table, self.words..self.headings.len())
     }
 
     pub fn markdown(&self) -> String {
         let line = |cells: &str| format!("| {} |\n", cells.replace('\n', ", "));
-        let mut text = line(&self.headings().join(" | "));
-        let [words, numbers] = [self.words.len(), self.numbers.len()];
-        text += &format!("|{}{}\n", "---|".repeat(words), "--:|".repeat(numbers));
+        let mut text = line(&self.headings.join(" | "));
+        let numbers = self.headings.len() - self.words;
+        text += &format!("|{}{}\n", "---|".repeat(self.words), "--:|".repeat(numbers));
         text.extend(self.rows.iter().map(|row| line(&row.join(" | "))));
         text
     }
@@ -105,14 +101,14 @@ impl Grid {
         head: usize,
         cell: impl Fn(usize, usize, &str) -> Markup,
     ) -> Markup {
-        let class = |column: usize| (column >= self.words.len()).then_some("n");
+        let class = |column: usize| (column >= self.words).then_some("n");
         html! {
             div.wide role="region" aria-label=(caption) tabindex="0" {
                 table.sortable {
                     caption { (caption) }
                     thead {
                         tr {
-                            @for (column, heading) in self.headings().iter().enumerate() {
+                            @for (column, heading) in self.headings.iter().enumerate() {
                                 th class=[class(column)] scope="col" { (heading) }
                             }
                         }
@@ -148,15 +144,13 @@ pub struct Summary {
 impl Summary {
     pub fn text(&self, width: Option<usize>) -> String {
         let lines = |text: &String| wrapped(text, "", "", width);
-        let mut text = lines(&self.sentence);
-        if !self.grid.rows.is_empty() {
-            text += &format!("\n{}", self.grid.text_by_name());
-        }
-        if !self.notes.is_empty() {
-            text += "\n";
-        }
-        text.extend(self.notes.iter().map(lines));
-        text
+        let notes: String = self.notes.iter().map(lines).collect();
+        let gap = if notes.is_empty() { "" } else { "\n" };
+        format!(
+            "{}\n{}{gap}{notes}",
+            lines(&self.sentence),
+            self.grid.text()
+        )
     }
 
     pub fn markdown(&self) -> String {

@@ -1,13 +1,13 @@
 //! Prints the report on a terminal, or as text for a pipe.
 
-use super::{request, Grid, ListLength, DETAILED_PROCESSES, OVERVIEW_ROWS};
+use super::{request, Column, Grid, ListLength, DETAILED_PROCESSES, OVERVIEW_ROWS};
 use crate::output::{indented, table_of_stacks, terminal_width, wrapped};
 use crate::report::analyse::stats::Slope;
 use crate::report::analyse::{
     count_verdicts, ProcessReport, Request, StageReport, Verdict, KILLED,
 };
 use crate::report::explain;
-use crate::report::model::{SiteHistory, Unit};
+use crate::report::model::SiteHistory;
 use crate::report::sites::{self, SiteTrend, FRAMES};
 use crate::report::units::{plural, printable, signed_size, size, Amount};
 use crate::units::or_dash;
@@ -56,22 +56,17 @@ pub fn summary(reports: &[ProcessReport]) -> String {
 }
 
 pub fn overview(reports: &[ProcessReport]) -> Grid {
-    let row = |report: &ProcessReport| {
-        vec![
-            report.verdict_name().to_owned(),
-            printable(&report.process.site_names()),
-            printable(&report.process.process_name()),
-            report.process.pid_text(),
-            or_dash(report.last_rss.map(size)),
-            size(report.process.peak_rss),
-            or_dash(report.growth().map(|slope| signed_size(slope.per_x))),
-        ]
-    };
-    Grid {
-        words: &["Verdict", "Site", "Process"],
-        numbers: vec!["Pid", "Last", "Peak", "Growth/round"],
-        rows: reports.iter().map(row).collect(),
-    }
+    let growth = |one: &ProcessReport| or_dash(one.growth().map(|slope| signed_size(slope.per_x)));
+    let columns: [Column<ProcessReport>; 7] = [
+        ("Verdict", &|one| one.verdict_name().to_owned()),
+        ("Site", &|one| printable(&one.process.site_names())),
+        ("Process", &|one| printable(&one.process.process_name())),
+        ("Pid", &|one| one.process.pid_text()),
+        ("Last", &|one| or_dash(one.last_rss.map(size))),
+        ("Peak", &|one| size(one.process.peak_rss)),
+        ("Growth/round", &growth),
+    ];
+    Grid::of(reports, 3, &columns)
 }
 
 fn process(report: &ProcessReport) -> String {
@@ -92,26 +87,17 @@ fn process(report: &ProcessReport) -> String {
 
 /// The rounds and sizes of each stage.
 pub fn stages(report: &ProcessReport) -> Grid {
-    let row = |stage: &StageReport| {
-        vec![
-            printable(&stage.stage),
-            stage.rounds.to_string(),
-            size(stage.first),
-            size(stage.last),
-            size(stage.peak),
-            or_dash(stage.growth.as_ref().map(with_bounds)),
-        ]
-    };
-    let growth = match report.finding.unit {
-        Unit::Round => "Growth/round (95 %)",
-        Unit::Minute => "Growth/minute (95 %)",
-        Unit::Marker => "Growth/marker (95 %)",
-    };
-    Grid {
-        words: &["Stage"],
-        numbers: vec!["Rounds", "First", "Last", "Peak", growth],
-        rows: report.stages.iter().map(row).collect(),
-    }
+    let heading = format!("Growth/{} (95 %)", report.finding.unit);
+    let growth = |one: &StageReport| or_dash(one.growth.as_ref().map(with_bounds));
+    let columns: [Column<StageReport>; 6] = [
+        ("Stage", &|one| printable(&one.stage)),
+        ("Rounds", &|one| one.rounds.to_string()),
+        ("First", &|one| size(one.first)),
+        ("Last", &|one| size(one.last)),
+        ("Peak", &|one| size(one.peak)),
+        (&heading, &growth),
+    ];
+    Grid::of(&report.stages, 1, &columns)
 }
 
 /// `+10.0 (+9.10 .. +10.4) MB`
@@ -126,32 +112,24 @@ fn site_table(history: &SiteHistory, width: Option<usize>) -> String {
     if trends.is_empty() {
         return String::new();
     }
-    let headers = [
-        "SITE",
-        "LAST",
-        "ERROR",
-        "BLOCKS",
-        "OLDEST AGE",
-        "GROWTH/ROUND",
-        "ALLOCATED AT",
+    let growth = |one: &SiteTrend| or_dash(one.bytes_per_round().map(signed_size));
+    let place = |one: &SiteTrend| printable(&history.headline(one.site, FRAMES));
+    let columns: [Column<SiteTrend>; 7] = [
+        ("SITE", &|one| one.site.to_string()),
+        ("LAST", &|one| size(one.last_bytes as f64)),
+        ("ERROR", &|one| phrases::standard_error(one.error)),
+        ("BLOCKS", &|one| one.blocks.to_string()),
+        ("OLDEST AGE", &|one| or_dash(one.oldest)),
+        ("GROWTH/ROUND", &growth),
+        ("ALLOCATED AT", &place),
     ];
-    let row = |one: &SiteTrend| {
-        [
-            one.site.to_string(),
-            size(one.last_bytes as f64),
-            phrases::standard_error(one.error),
-            one.blocks.to_string(),
-            or_dash(one.oldest),
-            or_dash(one.bytes_per_round().map(signed_size)),
-            printable(&history.headline(one.site, FRAMES)),
-        ]
-    };
+    let row = |one: &SiteTrend| columns.map(|(_, cell)| cell(one));
     let rows: Vec<_> = trends.iter().take(SITE_ROWS).map(row).collect();
     let lost = match history.lost_samples {
         0 => String::new(),
         lost => indented(&phrases::lost_samples(lost), width),
     };
-    table_of_stacks(headers, &rows, width) + &lost
+    table_of_stacks(columns.map(|(heading, _)| heading), &rows, width) + &lost
 }
 
 #[cfg(test)]

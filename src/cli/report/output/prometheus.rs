@@ -84,11 +84,11 @@ fn labels(report: &ProcessReport, more: Option<Label>) -> String {
         ("start", process.start.map(|start| start.to_string())),
         ("log", process.log.clone()),
     ];
-    let known = known
-        .into_iter()
-        .filter_map(|(name, value)| Some((name, value?)));
-    let label = |(name, value): Label| format!("{name}=\"{}\"", escaped(&value));
-    known.chain(more).map(label).collect::<Vec<_>>().join(",")
+    let more = more.map(|(name, value)| (name, Some(value)));
+    let label =
+        |(name, value): (&str, Option<String>)| Some(format!("{name}=\"{}\"", escaped(&value?)));
+    let labels = known.into_iter().chain(more).filter_map(label);
+    labels.collect::<Vec<String>>().join(",")
 }
 
 /// A control character becomes the text `\\x1b`, so that two names stay different.

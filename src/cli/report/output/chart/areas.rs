@@ -18,14 +18,10 @@ type Column = (f64, Vec<f64>);
 /// `None` if all markers have the same time.
 pub fn together(all: &Together) -> Option<Chart> {
     let key = |(place, group): (usize, &Group)| {
-        let peak = size(group.peak);
-        (
-            format!("area-{place}"),
-            format!("{}, peak {peak}", group.name),
-        )
+        let name = format!("{}, peak {}", group.name, size(group.peak));
+        (place, (format!("area-{place}"), name))
     };
-    let groups = all.groups.iter().enumerate();
-    let keys: Vec<(usize, Key)> = groups.map(|group| (group.0, key(group))).collect();
+    let keys: Vec<(usize, Key)> = all.groups.iter().enumerate().map(key).collect();
     let kill = |(t, name): &(f64, String)| (*t, format!("killed at {}: {name}", time_of_day(*t)));
     (!all.moments.is_empty()).then(|| Chart {
         title: "Memory over time".to_owned(),

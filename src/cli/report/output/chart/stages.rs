@@ -31,12 +31,9 @@ pub fn chart(report: &ProcessReport) -> Markup {
     let bars: Vec<(&str, Vec<f64>)> = bars.collect();
     let sum = |parts: &[f64]| parts.iter().sum::<f64>();
     let highest = bars.iter().map(|(_, parts)| sum(parts)).fold(MB, f64::max);
-    let rss = |parts: &[f64]| size(sum(&parts[..SWAP]));
-    let value = |(name, parts): &(&str, Vec<f64>)| format!("{name} {}", rss(parts));
-    let values = bars.iter().map(value).collect::<Vec<_>>().join(", ");
     let keys = visible(&keys(), &bars);
     let chart = html! {
-        div.bars role="img" aria-label={ "At each stage: " (values) } {
+        div.bars {
             @for (name, parts) in &bars {
                 span { (name) }
                 div {
@@ -45,7 +42,7 @@ pub fn chart(report: &ProcessReport) -> Markup {
                         i class=(class) style=(width) title={ (name) ", " (kind) ": " (size(parts[*part])) } {}
                     }
                 }
-                span.n { (rss(parts)) }
+                span.n { (size(sum(&parts[..SWAP]))) }
             }
         }
     };
