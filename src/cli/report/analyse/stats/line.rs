@@ -11,8 +11,8 @@ const RESOLUTION_BYTES: f64 = 64.0 * 1024.0;
 /// mean.
 pub const CHOICE: f64 = 1.2;
 
-/// The share of x that a shape may explain.
-const MAX_RESEMBLANCE: f64 = 0.9;
+/// The share of x that a shape must leave, of the part that the shapes before it leave.
+const MIN_LEFT: f64 = 0.1;
 
 /// Growth of y per unit of x, with the bounds of its 95 % interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -62,15 +62,16 @@ impl Line {
     /// fitted together with the line, so that the interval accounts for them.
     pub fn beside(shapes: &[Vec<f64>], x: &[f64], y: &[f64]) -> Line {
         let mut known = Known::constant(x.len());
-        let (constant, alone) = (known.clone(), known.left_of(x));
+        let mut own = known.left_of(x);
         for shape in shapes {
+            let mut with = known.clone();
+            with.add(shape);
+            let left = with.left_of(x);
             // A shape that x resembles too much cannot be told from the line.
-            let shared = explained(&constant.left_of(shape), &alone);
-            if shared < MAX_RESEMBLANCE * dot(&alone, &alone) {
-                known.add(shape);
+            if dot(&left, &left) > MIN_LEFT * dot(&own, &own) {
+                (known, own) = (with, left);
             }
         }
-        let own = known.left_of(x);
         let squares = dot(&own, &own);
         let weights: Vec<f64> = own.iter().map(|own| own / squares).collect();
         let per_x = slope_of(&weights, y);
