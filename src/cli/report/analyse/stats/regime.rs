@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use super::line::{Known, Line};
 use super::robust::median;
-use super::segments::{segments, Segment};
+use super::segments::Segment;
 use super::series::Series;
 
 /// Fewer rounds get no verdict.
@@ -93,13 +93,13 @@ impl Regime {
         }
     }
 
-    /// A change of less than `material` does not matter.
-    pub fn last(series: &Series, material: f64) -> Regime {
-        let n = series.y.len();
-        if n < MIN_SETTLED_ROUNDS {
+    /// Removes bursts from the series. A change of less than `material` does not matter.
+    pub fn last(series: &mut Series, material: f64) -> Regime {
+        if series.y.len() < MIN_SETTLED_ROUNDS {
             return Regime::default();
         }
-        let found = segments(&series.x, &series.y, &series.noise);
+        let found = series.segments_without_bursts(material);
+        let (series, n) = (&*series, series.y.len());
         if rises_everywhere(series, material) {
             return Regime::default();
         }
@@ -144,13 +144,12 @@ fn first_of_regime(series: &Series, found: &[Segment], material: f64) -> usize {
     while first > 0 {
         let before = &found[first - 1];
         length += found[first].len();
-        let may_go_on = length < min_length && (is_short(&deciding) || before.slope != 0.0);
         let ratio = before.slope / deciding.slope;
         let is_same = match [before, &deciding].map(is_flat) {
             [false, false] => SLOWER < ratio && ratio < 1.0 / SLOWER,
             are_flat => are_flat == [true, true],
         };
-        if !may_go_on && !is_same {
+        if length >= min_length && !is_same {
             break;
         }
         first -= 1;

@@ -77,12 +77,7 @@ impl Trend {
         let resolution = RESOLUTION * material;
         let mut series = Series::of(x, y, resolution);
         let judge = |series: &Series, regime| Trend::judge(x, series, regime, material);
-        let trend = judge(&series, Regime::last(&series, material));
         let teeth = teeth(&series.x, &series.y, resolution);
-        let is_clear = trend.class != TrendClass::Unclear && trend.width() <= 4.0 * trend.threshold;
-        if teeth.is_none() && (is_clear || trend.is_staircase()) {
-            return trend.open_if_rising_in_steps(x.len());
-        }
         let beside_teeth = teeth.map(|teeth| {
             judge(
                 &series,
@@ -92,6 +87,12 @@ impl Trend {
                 },
             )
         });
+        let last = Regime::last(&mut series, material);
+        let trend = judge(&series, last);
+        let is_clear = trend.class != TrendClass::Unclear && trend.width() <= 4.0 * trend.threshold;
+        if beside_teeth.is_none() && (is_clear || trend.is_staircase()) {
+            return trend.open_if_rising_in_steps(x.len());
+        }
         series.remove_outliers(resolution);
         let whole = judge(&series, Regime::whole(&series, material));
         let is_better = |trend: &Trend| trend.width() < whole.width();
