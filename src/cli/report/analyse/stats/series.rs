@@ -62,7 +62,7 @@ impl Series {
     }
 
     /// The segments, after bursts left the series: short segments between two that continue each other. If they are more
-    /// than a quarter, they are a part of the series, such as levels that alternate, or teeth.
+    /// than three of ten samples, they are a part of the series, such as levels that alternate, or teeth.
     pub fn segments_without_bursts(&mut self, material: f64) -> Vec<Segment> {
         let with_bursts = segments(&self.x, &self.y, &self.noise);
         let (mut rest, mut found) = (self.clone(), with_bursts.clone());
@@ -71,7 +71,7 @@ impl Series {
             rest.remove(burst);
             found = segments(&rest.x, &rest.y, &rest.noise);
         }
-        if 4 * rest.y.len() < 3 * self.y.len() {
+        if 10 * rest.y.len() < 7 * self.y.len() {
             return with_bursts;
         }
         *self = rest;
