@@ -107,7 +107,7 @@ mod tests {
         let flat = report(20, 30.0, |round| 220.0 + 0.28 * round);
         assert_eq!(flat.finding.verdict, Verdict::Flat);
         let text = evidence(&flat);
-        let part = "(95 % interval: +0.28 to +0.28 MB) excludes faster growth; 0.35 MB/round or more would matter.";
+        let part = "(95 % interval: +0.28 to +0.28 MB) excludes growth above 0.28 MB/round; 0.35 MB/round or more would matter.";
         assert!(text.contains(part), "{text}");
         let expected = "grows by 0.28 MB/round (95 % interval: 0.28 to 0.28 MB): the whole interval is above 51 KB/round";
         assert_eq!(

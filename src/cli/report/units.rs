@@ -4,7 +4,9 @@ use flarena_shared::parse;
 use jiff::{Span, SpanRelativeTo, Unit};
 
 pub use crate::output::plain as printable;
-pub use crate::units::{in_one_unit, plural, range, signed_size, size, Amount, GB, MB};
+pub use crate::units::{
+    in_one_unit, plural, range, rounds_to_zero, signed_size, size, Amount, GB, MB,
+};
 
 /// `42 s`, `18 min`, `7.5 h`, `3.1 d`.
 pub fn duration(seconds: f64) -> String {

@@ -123,8 +123,9 @@ pub struct Finding {
     pub causes: Vec<Cause>,
     /// Median sizes after the warm-up.
     pub typical: Sizes,
-    /// The judged memory after the warm-up, and the cached pages.
+    /// The footprint after the warm-up, with or without cached pages, and the cached pages.
     pub level: Level,
+    pub level_of: Quantity,
     pub cached: Level,
 }
 

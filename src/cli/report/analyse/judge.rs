@@ -62,6 +62,7 @@ pub fn finding(fit: &Fit, swing_share: Option<f64>) -> Finding {
         causes,
         typical: median_sizes(settled.iter()),
         level: Level::of(settled.iter().filter_map(|sizes| stage.quantity.of(sizes))),
+        level_of: stage.quantity,
         cached: Level::of(settled.iter().map(Sizes::cached)),
     }
 }

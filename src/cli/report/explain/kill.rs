@@ -50,8 +50,15 @@ pub fn refused(refused: &Refused) -> String {
 }
 
 /// For a process that does not grow from round to round.
-pub const REMEDY: &str = "give the job more memory, or make the peak smaller: `flarena run --sites` and `flarena who PID` \
-    name the lines. With FLARENA_AT_LIMIT=fail it ends with an error instead";
+pub fn remedy(process: &Process) -> String {
+    let lines = match process.records_sites() {
+        true => "",
+        false => ": `flarena run --sites` and `flarena who PID` name the lines",
+    };
+    format!(
+        "give the job more memory, or make the peak smaller{lines}. With FLARENA_AT_LIMIT=fail it ends with an error instead"
+    )
+}
 
 #[cfg(test)]
 mod tests {

@@ -34,13 +34,12 @@ pub fn evidence(report: &ProcessReport) -> String {
     let keeps_models = process.series(Stage::CacheKept.name()).is_some();
     let kill = report.kill.as_ref();
     let limit = report.time_to_limit.as_ref().filter(|_| kill.is_none());
-    let reaches = |estimate| format!("The process {}.", reaches_limit(process, estimate));
     let sentences = [
         kill.map(|kill| kill::sentence(kill, process)),
         process.refused.as_ref().map(kill::refused),
         Some(sentence::sentence(process, finding)),
         peaks(finding),
-        limit.map(reaches),
+        limit.map(|estimate| limit_sentence(process, estimate)),
         report.gpu_growth.as_ref().map(gpu_sentence),
         report.growth_inside.as_ref().map(growth_inside),
         keeps_models.then(|| KEEPS_MODELS.to_owned()),
@@ -58,7 +57,7 @@ pub fn evidence(report: &ProcessReport) -> String {
 pub fn remedy(report: &ProcessReport) -> Option<String> {
     let kill = report.kill.as_ref();
     let verdict = remedy::of_verdict(&report.process, &report.finding);
-    let verdict = verdict.or_else(|| kill.map(|_| kill::REMEDY.to_owned()));
+    let verdict = verdict.or_else(|| kill.map(|_| kill::remedy(&report.process)));
     let gpu = report.gpu_growth.as_ref().map(remedy::of_gpu);
     let both = verdict.into_iter().chain(gpu.map(str::to_owned));
     both.reduce(|one, other| format!("{one}. {other}"))
@@ -77,7 +76,9 @@ fn gpu_sentence(growth: &GpuGrowth) -> String {
     let rate = rate_per(&growth.reserved, growth.unit.name(), Amount::Size);
     let part = match growth.allocated {
         Allocated::Grows => "the program holds more in tensors",
-        Allocated::DoesNotGrow => "PyTorch's cache has reserved more, its tensors grow less",
+        Allocated::DoesNotGrow => {
+            "PyTorch's cache has reserved more, and the tensors in it do not grow as fast"
+        }
         Allocated::Unclear => "PyTorch's cache has reserved more",
     };
     let stage = printable(&growth.stage);
@@ -96,7 +97,16 @@ fn growth_inside(growth: &GrowthInside) -> String {
     format!("It grew by {bytes}{within} after {place}.")
 }
 
-/// `reaches its limit of 8.00 GB in about 9.0 h at this rate (7.5 h to 11.2 h)`, or `would have reached ...` for a process that has ended
+/// `At this rate the process reaches its limit of 8.00 GB in about 9.0 h (7.5 h to 11.2 h).`
+fn limit_sentence(process: &Process, estimate: &TimeToLimit) -> String {
+    let reaches = reaches_limit(process, estimate);
+    match estimate.left <= 0.0 {
+        true => format!("The process {reaches}."),
+        false => format!("At this rate the process {reaches}."),
+    }
+}
+
+/// `reaches its limit of 8.00 GB in about 9.0 h (7.5 h to 11.2 h)`; `would have reached` for a process that has ended
 pub fn reaches_limit(process: &Process, estimate: &TimeToLimit) -> String {
     // Of processes that follow each other, the next one may still start.
     let (is_at, reaches) = match process.processes == 1 && has_ended(process) {
@@ -120,7 +130,7 @@ pub fn reaches_limit(process: &Process, estimate: &TimeToLimit) -> String {
     match () {
         () if estimate.left <= 0.0 => format!("{is_at} {limit}"),
         () if estimate.seconds < SOON_SECONDS => format!("{reaches} {limit} within seconds"),
-        () => format!("{reaches} {limit} in about {time} at this rate{bounds}"),
+        () => format!("{reaches} {limit} in about {time}{bounds}"),
     }
 }
 
@@ -225,7 +235,7 @@ mod tests {
             ..sample(round, sizes(&[(Size::Rss, 3072.0 + 100.0 * round as f64)]))
         };
         let text = evidence(&analyse(processes((0..24).map(marker)))[0]);
-        let end = " The process reaches its limit of 8.00 GB in about 4.7 h at this rate";
+        let end = " At this rate the process reaches its limit of 8.00 GB in about 4.7 h";
         assert!(text.contains(end), "{text}");
     }
 
@@ -240,11 +250,11 @@ mod tests {
         let mut report = analyse(processes((0..25).map(marker))).remove(0);
         let text = evidence(&report);
         let end =
-            " The process would have reached its limit of 8.00 GB in about 4.5 h at this rate";
+            " At this rate the process would have reached its limit of 8.00 GB in about 4.5 h";
         assert!(text.contains(end), "{text}");
         report.process.processes = 25;
         let text = evidence(&report);
-        let end = " The process reaches its limit of 8.00 GB in about 4.5 h at this rate";
+        let end = " At this rate the process reaches its limit of 8.00 GB in about 4.5 h";
         assert!(text.contains(end), "{text}");
     }
 
@@ -332,7 +342,7 @@ mod tests {
         assert_eq!(
             gpu_sentence(&growth),
             "GPU memory grows by 12.0 MB/round (95 % interval: 11.0 to 13.0 MB) at stage send: PyTorch's cache has \
-             reserved more, its tensors grow less."
+             reserved more, and the tensors in it do not grow as fast."
         );
         assert!(remedy::of_gpu(&growth).contains("cuda_empty_cache=True"));
     }

@@ -12,7 +12,11 @@ pub const HIGHEST_RSS: &str = "the highest RSS between the markers";
 
 /// The quantity of the finding, at the beginning of a sentence.
 pub fn quantity_name(finding: &Finding) -> &'static str {
-    match finding.quantity {
+    name_of(finding.quantity, finding)
+}
+
+pub fn name_of(quantity: Quantity, finding: &Finding) -> &'static str {
+    match quantity {
         Quantity::Live => "live memory",
         Quantity::Swap => "swap",
         Quantity::AfterCollections => "memory after full garbage collections",
@@ -23,19 +27,19 @@ pub fn quantity_name(finding: &Finding) -> &'static str {
     }
 }
 
-/// `over 18 rounds (without the first 2) at stage send`
+/// `over 18 rounds at stage send`, or `over the last 18 rounds (without the first 2) at stage send`
 pub fn rounds_phrase(finding: &Finding) -> String {
     let settled = counted(settled_rounds(finding), finding);
-    let left_out = match finding.trend.warm_up {
-        0 => String::new(),
-        first => format!(" (without the first {first})"),
+    let rounds = match finding.trend.warm_up {
+        0 => format!("over {settled}"),
+        first => format!("over the last {settled} (without the first {first})"),
     };
     let stage = match finding.quantity == Quantity::Peak {
         // The peaks are between the stages.
         true => String::new(),
         false => format!(" at stage {}", printable(&finding.stage)),
     };
-    format!("over {settled}{left_out}{stage}")
+    rounds + &stage
 }
 
 /// The rounds after the warm-up.
@@ -104,15 +108,18 @@ fn kind_name(kind: MemoryKind) -> &'static str {
 
 /// `2 steps: +120.0 MB at round 20 (live memory), +40.0 MB at round 31`; `None` without a step.
 pub fn steps(finding: &Finding) -> Option<String> {
+    /// After fewer samples it is not known whether the change goes on.
+    const MIN_SAMPLES: usize = 3;
     let step = |step: &NamedStep| {
         let (bytes, unit) = (signed_size(step.bytes), finding.unit);
         let is_known = step.kind != MemoryKind::Unknown;
         let kind = is_known.then(|| format!(" ({})", kind_name(step.kind)));
-        format!(
-            "{bytes} at {unit} {:.0}{}",
-            step.at,
-            kind.unwrap_or_default()
-        )
+        let late = match step.samples < MIN_SAMPLES {
+            true => ", too late to tell whether it goes on",
+            false => "",
+        };
+        let kind = kind.unwrap_or_default();
+        format!("{bytes} at {unit} {:.0}{kind}{late}", step.at)
     };
     let all: Vec<String> = finding.steps.iter().map(step).collect();
     let count = plural(all.len() as i128, "step");

@@ -1,13 +1,13 @@
 //! The evidence for the verdict: one sentence for each.
 
 use super::phrases::{
-    counted, growth_clause, quantity_name, rate, rate_per, rounds_phrase, settled_rounds, shares,
-    steps,
+    counted, growth_clause, name_of, quantity_name, rate, rate_per, rounds_phrase, settled_rounds,
+    shares, steps,
 };
 use crate::report::analyse::stats::{MIN_ROUNDS, MIN_SETTLED_ROUNDS};
 use crate::report::analyse::{Finding, Level, Quantity, Verdict};
 use crate::report::model::Process;
-use crate::report::units::{plural, printable, range, size, Amount, MB};
+use crate::report::units::{plural, printable, range, rounds_to_zero, size, Amount, MB};
 
 /// The collections of a flat process are mentioned if they released so much.
 const MIN_RELEASED: f64 = 32.0 * MB;
@@ -19,8 +19,8 @@ pub fn sentence(process: &Process, finding: &Finding) -> String {
     let shares = |change| shares(finding, change);
     match finding.verdict {
         Verdict::LiveGrowth if finding.quantity == Quantity::Live => {
-            let rss = level_clause("RSS", &finding.level);
-            growth("", &format!("{rss}; whether it grows, too, is not certain yet."))
+            let level = level_clause(name_of(finding.level_of, finding), &finding.level);
+            growth("", &format!("{level}; whether it grows, too, is not certain yet."))
         }
         Verdict::LiveGrowth => growth(
             &shares("growth"),
@@ -35,7 +35,7 @@ pub fn sentence(process: &Process, finding: &Finding) -> String {
             growth(&shares("growth"), &kept)
         }
         Verdict::Growth if finding.quantity == Quantity::Peak => {
-            let level = level_clause("RSS", &finding.level);
+            let level = level_clause(name_of(finding.level_of, finding), &finding.level);
             let stage = finding.peak_growth.as_ref();
             let stage = stage.and_then(|peak| peak.before_stage.as_deref());
             let before = stage.map_or(String::new(), |stage| {
@@ -63,9 +63,11 @@ pub fn sentence(process: &Process, finding: &Finding) -> String {
         ),
         Verdict::Unclear => {
             let (before, rate) = (before(finding), rate(finding, Amount::Change));
-            format!(
-                "{before}{quantity} changes by {rate} {over}. It is not certain yet whether this matters: record more {unit}s."
-            )
+            let is_open = match finding.trend.has_risen_before() && !finding.steps.is_empty() {
+                true => "It is not certain that the growth has ended",
+                false => "It is not certain yet whether this matters",
+            };
+            format!("{before}{quantity} changes by {rate} {over}. {is_open}: record more {unit}s.")
         }
         Verdict::WarmingUp => {
             let (rate, kinds) = (rate(finding, Amount::Size), shares("rise"));
@@ -93,52 +95,61 @@ pub fn sentence(process: &Process, finding: &Finding) -> String {
     }
 }
 
-/// `RSS rose by 80.0 MB at first. 1 step: +120.0 MB at round 20 (live memory). Apart from that, `; empty for neither.
+/// `RSS rose by 80.0 MB in the first 6 rounds. 1 step: +120.0 MB at round 20 (live memory). Apart from that, `, or the rise and
+/// `Since then `; empty for neither.
 fn before(finding: &Finding) -> String {
     let rise = finding.trend.has_risen_before().then(|| {
-        let bytes = size(finding.trend.rise_before);
-        format!("{} rose by {bytes} at first", quantity_name(finding))
+        let (quantity, bytes) = (quantity_name(finding), size(finding.trend.rise_before));
+        let first = counted(finding.trend.warm_up as u64, finding);
+        format!("{quantity} rose by {bytes} in the first {first}. ")
     });
-    let sentences = rise.into_iter().chain(steps(finding));
-    let text: String = sentences.map(|sentence| sentence + ". ").collect();
-    match text.is_empty() {
-        true => text,
-        false => text + "Apart from that, ",
+    match (rise, steps(finding)) {
+        (rise, Some(steps)) => rise.unwrap_or_default() + &steps + ". Apart from that, ",
+        (Some(rise), None) => rise + "Since then ",
+        (None, None) => String::new(),
     }
 }
 
 fn flat(finding: &Finding) -> String {
     let (quantity, over) = (quantity_name(finding), rounds_phrase(finding));
-    let (rate, matters) = (rate(finding, Amount::Change), size(finding.trend.threshold));
-    let level = match finding.steps.is_empty() {
-        true => level_clause(quantity, &finding.level),
-        false => format!("{quantity} is flat"),
+    let (unit, rate) = (finding.unit, rate(finding, Amount::Change));
+    let (high, threshold) = (finding.trend.slope.high.max(0.0), finding.trend.threshold);
+    let growth = match rounds_to_zero(high) {
+        true => "growth".to_owned(),
+        false => format!("growth above {}/{unit}", size(high)),
     };
-    let trend = format!("The trend of {rate} excludes faster growth");
-    format!(
-        "{level} {over}. {trend}; {matters}/{} or more would matter.",
-        finding.unit
-    )
+    let matters = match high < threshold && !rounds_to_zero(threshold) {
+        true => format!("; {}/{unit} or more would matter", size(threshold)),
+        false => String::new(),
+    };
+    match finding.steps.is_empty() {
+        true => {
+            let level = level_clause(quantity, &finding.level);
+            format!("{level} {over}. The trend of {rate} excludes {growth}{matters}.")
+        }
+        false => {
+            format!("{quantity} changes by {rate} {over}, which excludes {growth}{matters}.")
+        }
+    }
 }
 
-/// ` Cached memory is mostly between 0 and 8.00 MB; it is returned at need.`
+/// ` Memory in cached pages is mostly between 0 and 8.00 MB; it is returned at need.`
 fn cached(finding: &Finding) -> String {
     let (low, high) = finding.cached.range;
     if finding.quantity != Quantity::WithoutCached || high - low < MB {
         return String::new();
     }
-    let level = level_clause("Cached memory", &finding.cached);
+    let level = level_clause("Memory in cached pages", &finding.cached);
     format!(" {level}; it is returned at need.")
 }
 
-/// `Cyclic garbage is collected in time: 10 full collections released 640.0 MB in 0.1 s.`
+/// `Cyclic garbage is collected in time: 10 collections released 640.0 MB in 0.1 s.`
 fn collected(process: &Process) -> String {
     let all = &process.collections;
-    let (collections, seconds) = (plural(all.count, "full collection"), all.ms / 1000.0);
-    let released = size(all.released);
-    format!(
-        "Cyclic garbage is collected in time: {collections} released {released} in {seconds:.1} s."
-    )
+    let (collections, released) = (plural(all.count, "collection"), size(all.released));
+    let time = (all.ms > 0.0).then(|| format!(" in {:.1} s", all.ms / 1000.0));
+    let time = time.unwrap_or_default();
+    format!("Cyclic garbage is collected in time: {collections} released {released}{time}.")
 }
 
 /// `RSS is about 512.3 MB`, or `RSS is mostly between 300.6 and 520.0 MB`
@@ -148,10 +159,10 @@ fn level_clause(quantity: &str, level: &Level) -> String {
     let (low, high) = level.range;
     let range = range(low, "and", high, Amount::Size);
     match () {
+        () if level.alternates => format!("{quantity} alternates between {range}"),
         () if high - low <= MIN_RANGE_SHARE * level.median => {
             format!("{quantity} is about {}", size(level.median))
         }
-        () if level.alternates => format!("{quantity} alternates between {range}"),
         () => format!("{quantity} is mostly between {range}"),
     }
 }
@@ -497,7 +508,7 @@ mod tests {
         let (verdict, text) = explanation(|round| 300.0 + 4.0 * (round * 2.39).sin());
         assert_eq!(verdict, Verdict::Flat, "{text}");
         assert!(text.contains(" (95 % interval: -0."), "{text}");
-        assert!(text.contains(" MB) excludes faster growth; "), "{text}");
+        assert!(text.contains(" MB) excludes growth above 0."), "{text}");
     }
 
     #[test]
@@ -516,7 +527,8 @@ mod tests {
     fn a_process_that_grew_only_at_first_names_the_rise_and_its_stage() {
         let (verdict, text) = explanation(|round| 200.0 + 40.0 * f64::min(round, 5.0));
         assert_eq!(verdict, Verdict::Flat, "{text}");
-        let start = "RSS rose by 200.0 MB at first. Apart from that, RSS is about 400.0 MB over ";
+        let start =
+            "RSS rose by 200.0 MB in the first 5 rounds. Since then RSS is about 400.0 MB over ";
         assert!(text.starts_with(start), "{text}");
         assert!(text.contains(" at stage send. "), "{text}");
     }
@@ -525,7 +537,7 @@ mod tests {
     fn a_step_is_named_and_the_rest_is_flat() {
         let (verdict, text) = explanation(|round| if round < 9.0 { 300.0 } else { 420.0 });
         assert_eq!(verdict, Verdict::Flat, "{text}");
-        let start = "1 step: +120.0 MB at round 9. Apart from that, RSS is flat over 20 rounds at stage send.";
+        let start = "1 step: +120.0 MB at round 9. Apart from that, RSS changes by 0 KB/round (95 % interval: ";
         assert!(text.starts_with(start), "{text}");
     }
 
@@ -544,7 +556,7 @@ mod tests {
         ] {
             let (verdict, text) = rises(rounds, steps);
             assert_eq!(verdict, expected, "{text}");
-            let named = format!(" at first. {named}");
+            let named = format!(" in the first {rounds} rounds. {named}");
             assert!(
                 text.starts_with("RSS rose by ") && text.contains(&named),
                 "{text}"
@@ -578,7 +590,7 @@ mod tests {
     fn cyclic_garbage_is_explained_by_the_collections() {
         let (verdict, text) = explanation_with_releases(24, sawtooth(8, 64.0));
         assert_eq!(verdict, Verdict::CyclicGarbage, "{text}");
-        let part = "2 full collections released 896.0 MB";
+        let part = "2 collections released 896.0 MB";
         assert!(text.contains(part), "{text}");
     }
 
@@ -587,7 +599,7 @@ mod tests {
         let released = |round: usize| if round.is_multiple_of(3) { 64.0 } else { 0.0 };
         let (verdict, text) = explanation_with_releases(30, |round| (250.0, released(round)));
         assert_eq!(verdict, Verdict::Flat, "{text}");
-        let part = "10 full collections released 640.0 MB";
+        let part = "10 collections released 640.0 MB";
         assert!(text.contains(part), "{text}");
         let (_, text) = explanation_with_releases(30, |_| (250.0, f64::NAN));
         assert!(!text.contains("garbage"), "{text}");

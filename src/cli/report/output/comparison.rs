@@ -47,8 +47,10 @@ pub fn summary(compared: &Comparison, inputs: [&PathBuf; 2], length: ListLength)
     let mut rows = vec![
         values(ALL, peak, &sums.peak_bytes, size),
         values(ALL, "mean", &sums.mean_bytes, size),
-        values(ALL, "CPU time", &sums.cpu_seconds, seconds),
     ];
+    if sums.cpu_seconds.known().next().is_some() {
+        rows.push(values(ALL, "CPU time", &sums.cpu_seconds, seconds));
+    }
     for (name, one) in shown {
         rows.extend(process_rows(name, &one.verdict, &one.stages));
     }
@@ -121,7 +123,8 @@ fn interval(mean: &Interval) -> String {
     }
 }
 
-/// `after: peak -31 %, CPU time -5 %, no growth, as before; site-1 TR changed most: -40 %, ±1 % at stage send`
+/// `after: peak 31 % lower (1885.0 MB instead of 2733.0 MB), CPU time 5 % lower (61.0 s instead of 64.2 s), no
+/// growth, as before; site-1 TR changed most: -40 %, ±1 % at stage send`
 fn sentence(compared: &Comparison) -> String {
     match compared.runs {
         [[], []] => return "neither run has a marker".to_owned(),
@@ -129,11 +132,9 @@ fn sentence(compared: &Comparison) -> String {
         [[..], []] => return "the run after has no marker".to_owned(),
         [[..], [..]] => (),
     }
-    let changed =
-        |name: &str, sums: &Pair<f64>| Some(format!("{name} {}", sums.change()?.amount()));
     let all = [
-        changed("peak", &compared.sums.peak_bytes),
-        changed("CPU time", &compared.sums.cpu_seconds),
+        changed("peak", &compared.sums.peak_bytes, size),
+        changed("CPU time", &compared.sums.cpu_seconds, seconds),
         Some(match compared.runs.map(growth) {
             [before, after] if before == after => format!("{after}, as before"),
             [before, after] => format!("{after} (before: {before})"),
@@ -154,6 +155,21 @@ fn sentence(compared: &Comparison) -> String {
         None => "; the runs have no process in common".to_owned(),
     };
     format!("after{rounds}: {}{sites}", all.join(", "))
+}
+
+/// `peak 31 % lower (1885.0 MB instead of 2733.0 MB)`; `None` if a value is unknown.
+fn changed(name: &str, values: &Pair<f64>, text: fn(f64) -> String) -> Option<String> {
+    let (before, after) = values.both()?;
+    let percent = values.change()?.percent();
+    let way = match percent.abs() < 0.5 {
+        true => return Some(format!("the same {name}")),
+        false if percent < 0.0 => "lower",
+        false => "higher",
+    };
+    let (percent, [before, after]) = (percent.abs(), [before, after].map(|value| text(*value)));
+    Some(format!(
+        "{name} {percent:.0} % {way} ({after} instead of {before})"
+    ))
 }
 
 /// `growth of site-1 TR by +3.00 MB/round and 1 more`, of the process that grows most; `no growth`
@@ -217,7 +233,7 @@ mod tests {
         for site in [Some("site-1"), None] {
             let before = run(site, "TR");
             let text = |site, proc| sentence(&Comparison::of(&before, &run(site, proc)));
-            let equal = "after: peak 0 %, no growth, as before";
+            let equal = "after: the same peak, no growth, as before";
             let other = format!("{equal}; the runs have no process in common");
             assert_eq!(text(site, "TR"), equal);
             assert_eq!(text(site, "app"), other);
@@ -231,7 +247,7 @@ mod tests {
         let flat = run(unknown, &[|_| 2733.0]);
         assert_eq!(
             first_part(&flat, &run(unknown, &[|_| 1885.0])),
-            "after: peak -31 %, no growth, as before"
+            "after: peak 31 % lower (1885.0 MB instead of 2733.0 MB), no growth, as before"
         );
         let grows = run(
             unknown,
@@ -239,7 +255,7 @@ mod tests {
         );
         assert_eq!(
             first_part(&flat, &grows),
-            "after: peak +8 %, \
+            "after: peak 8 % higher (2950.0 MB instead of 2733.0 MB), \
              growth of site-1 TR, pid 1 by +30.0 MB/round and 1 more (before: no growth)"
         );
         let unclear = run(
@@ -254,7 +270,7 @@ mod tests {
         assert_eq!(first_part(&flat, &[]), "the run after has no marker");
         assert_eq!(
             first_part(&run(64.2, &[|_| 50.0]), &run(61.0, &[|_| 50.0])),
-            "after: peak 0 %, CPU time -5 %, no growth, as before"
+            "after: the same peak, CPU time 5 % lower (61.0 s instead of 64.2 s), no growth, as before"
         );
     }
 }

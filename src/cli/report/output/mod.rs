@@ -19,6 +19,8 @@ use chart::Chart;
 const OVERVIEW_ROWS: usize = 40;
 /// Processes shown with their stages on a terminal.
 const DETAILED_PROCESSES: usize = 10;
+/// Rows of the overview on a page.
+const PAGE_ROWS: usize = 1000;
 /// Processes drawn in charts. A browser is slow with more.
 const CHARTED_PROCESSES: usize = 32;
 
@@ -145,12 +147,14 @@ impl Summary {
     pub fn text(&self, width: Option<usize>) -> String {
         let lines = |text: &String| wrapped(text, "", "", width);
         let notes: String = self.notes.iter().map(lines).collect();
-        let gap = if notes.is_empty() { "" } else { "\n" };
-        format!(
-            "{}\n{}{gap}{notes}",
-            lines(&self.sentence),
-            self.grid.text()
-        )
+        let mut text = lines(&self.sentence);
+        if !self.grid.rows.is_empty() {
+            text += &format!("\n{}", self.grid.text());
+        }
+        if !notes.is_empty() {
+            text += "\n";
+        }
+        text + &notes
     }
 
     pub fn markdown(&self) -> String {

@@ -6,8 +6,10 @@ use serde_json::{json, Map, Value};
 use crate::report::analyse::{Request, Role};
 use crate::report::units::{printable, size, MB};
 
-/// Clients that the line names. Of more it has the largest need.
-const NAMED_CLIENTS: usize = 4;
+/// Sites with different needs that the line names. Of more it names the largest.
+const NAMED_SITES: usize = 3;
+/// Clients whose needs differ by less are one entry of the line.
+const EQUAL: f64 = 1.1;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Form {
@@ -16,16 +18,19 @@ pub enum Form {
     Slurm,
 }
 
-/// `memory to request: server 1.2 GB, each client at most 900 MB (--request lists them)`; `None` without times.
+/// `memory to request: server 1.2 GB, each client 900 MB`; `None` without times.
 pub fn sentence(requests: &[Request]) -> Option<String> {
     // The servers come first.
     let roles = requests.chunk_by(|a, b| a.role == b.role);
     let parts: Vec<String> = roles.flat_map(entries).collect();
+    if parts.is_empty() {
+        return None;
+    }
     let grows = match requests.iter().any(|request| request.grows_beyond) {
         true => "; a process grows: give --rounds N, the rounds of the job, to add the growth until its end",
         false => "",
     };
-    (!parts.is_empty()).then(|| format!("memory to request: {}{grows}", parts.join(", ")))
+    Some(format!("memory to request: {}{grows}", parts.join(", ")))
 }
 
 /// The entries for the sites of one role.
@@ -35,13 +40,18 @@ fn entries(requests: &[Request]) -> Vec<String> {
         Role::Client => "client",
     };
     let named = |one: &Request| format!("{} {}", printable(&one.site), size(one.bytes));
-    let largest = size(requests.iter().map(|one| one.bytes).fold(0.0, f64::max));
-    match requests.len() {
-        1 if role == "server" => vec![format!("{role} {largest}")],
-        n if n <= NAMED_CLIENTS => requests.iter().map(named).collect(),
-        _ => vec![format!(
-            "each {role} at most {largest} (--request lists them)"
-        )],
+    let mut sorted = requests.to_vec();
+    sorted.sort_by(|a, b| b.bytes.total_cmp(&a.bytes));
+    let are_equal = sorted[0].bytes <= EQUAL * sorted[sorted.len() - 1].bytes;
+    match requests {
+        [one] if one.role == Role::Server => vec![format!("{role} {}", size(one.bytes))],
+        [_, _, ..] if are_equal => vec![format!("each {role} {}", size(sorted[0].bytes))],
+        few if few.len() <= NAMED_SITES + 1 => few.iter().map(named).collect(),
+        [..] => {
+            let others = format!("each other {role} {}", size(sorted[NAMED_SITES].bytes));
+            let largest = sorted[..NAMED_SITES].iter().map(named);
+            largest.chain([others]).collect()
+        }
     }
 }
 
@@ -93,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn few_clients_are_named_and_of_many_the_line_has_the_largest() {
+    fn equal_clients_are_one_entry_and_different_ones_are_named() {
         let line = |clients: &[f64]| {
             let mut all = vec![request("server", 1200.0)];
             let clients = clients.iter().enumerate();
@@ -102,11 +112,19 @@ mod tests {
         };
         let server = "memory to request: server 1200.0 MB";
         assert_eq!(line(&[]), server);
+        assert_eq!(
+            line(&[890.0, 900.0]),
+            format!("{server}, each client 900.0 MB")
+        );
         let different = format!("{server}, site-1 400.0 MB, site-2 900.0 MB");
         assert_eq!(line(&[400.0, 900.0]), different);
         let many = line(&[100.0, 200.0, 300.0, 400.0, 500.0]);
-        let entry = "each client at most 500.0 MB (--request lists them)";
-        assert_eq!(many, format!("{server}, {entry}"));
+        assert!(
+            many.ends_with(
+                "site-5 500.0 MB, site-4 400.0 MB, site-3 300.0 MB, each other client 200.0 MB"
+            ),
+            "{many}"
+        );
         assert_eq!(sentence(&[]), None);
     }
 

@@ -166,14 +166,19 @@ fn height_between(series: &Series, pair: &[Segment]) -> f64 {
     pair[1].value_at(at) - pair[0].value_at(at)
 }
 
-/// The steps between segments. Some that are close together are one step.
+/// The steps between segments. Some that are close together are one step, at the last of them.
 fn steps_between(series: &Series, found: &[Segment]) -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::new();
     for pair in found.windows(2) {
         let (index, height) = (pair[1].from, height_between(series, pair));
         let is_close = pair[0].len() < MIN_TREAD;
         match steps.last_mut() {
-            Some(step) if is_close && step.height * height > 0.0 => step.height += height,
+            Some(step) if is_close && step.height * height > 0.0 => {
+                *step = Step {
+                    index,
+                    height: step.height + height,
+                };
+            }
             _ => steps.push(Step { index, height }),
         }
     }

@@ -5,7 +5,7 @@
 
 use maud::{html, Markup, PreEscaped, DOCTYPE};
 
-use super::{chart, print, ListLength, CHARTED_PROCESSES};
+use super::{chart, print, ListLength, CHARTED_PROCESSES, PAGE_ROWS};
 use crate::report::analyse::{ProcessReport, Together, Verdict};
 use crate::report::calendar::time_of_day;
 use crate::report::explain;
@@ -14,7 +14,7 @@ use crate::report::read::FileReport;
 use crate::report::sites::{explanation, trends, FRAMES};
 use crate::report::units::{plural, size};
 
-/// The first processes, which most need attention, are unfolded.
+/// Of the first processes those that are not flat are unfolded.
 const OPEN_PROCESSES: usize = 3;
 /// Allocation sites of a process whose stacks are shown.
 const MAX_STACKS: usize = 12;
@@ -24,9 +24,14 @@ const SCRIPT: &str = include_str!("page.js");
 const TERMS: &str = include_str!("terms.html");
 
 pub fn page(reports: &[ProcessReport], files: &[FileReport], length: ListLength) -> String {
+    let (listed, unlisted) = length.split(reports, PAGE_ROWS);
     let (drawn, undrawn) = length.split(reports, CHARTED_PROCESSES);
     let all = Together::of(reports);
     let markers: u64 = files.iter().map(|file| file.markers).sum();
+    let is_open = |i: usize, report: &ProcessReport| {
+        let is_flat = report.verdict_name() == Verdict::Flat.name();
+        i < OPEN_PROCESSES && (drawn.len() == 1 || !is_flat)
+    };
     document(
         "flarena report",
         &html! {
@@ -36,9 +41,15 @@ pub fn page(reports: &[ProcessReport], files: &[FileReport], length: ListLength)
             }
             main {
                 @if let Some(all) = &all { (together(all)) }
-                (overview(reports, drawn.len()))
-                @for (i, report) in drawn.iter().enumerate() { (process(report, i)) }
-                @if undrawn > 0 { p { (undrawn) " more have no charts: use --all" } }
+                (overview(listed, drawn.len()))
+                @for (i, report) in drawn.iter().enumerate() { (process(report, i, is_open(i, report))) }
+                @if undrawn > 0 {
+                    p {
+                        (undrawn) " more have no charts"
+                        @if unlisted > 0 { ", and " (unlisted) " no row of the table" }
+                        ": use --all"
+                    }
+                }
             }
             (PreEscaped(TERMS))
             script { (PreEscaped(SCRIPT)) }
@@ -120,7 +131,7 @@ fn overview(reports: &[ProcessReport], drawn: usize) -> Markup {
     }
 }
 
-fn process(report: &ProcessReport, i: usize) -> Markup {
+fn process(report: &ProcessReport, i: usize, is_open: bool) -> Markup {
     let process = &report.process;
     let version = process
         .version
@@ -130,7 +141,7 @@ fn process(report: &ProcessReport, i: usize) -> Markup {
     let facts = [explain::facts(report), more.into_iter().flatten().collect()].concat();
     html! {
         article id={ "p" (i) } {
-            details open[i < OPEN_PROCESSES] {
+            details open[is_open] {
                 summary { h2 { (process.full_name()) " " (badge(report)) } }
                 p.facts { (facts.join(" \u{b7} ")) }
                 p.evidence { (explain::evidence(report)) }
@@ -192,7 +203,7 @@ mod tests {
         assert!(table.contains("<th scope=\"row\">site-1</th>"), "{table}");
         assert!(table.contains("<a href=\"#p0\">TR</a>"), "{table}");
         assert!(!table.contains("class=\"\""), "{table}");
-        let charts = process(&reports[0], 0).into_string();
+        let charts = process(&reports[0], 0, true).into_string();
         let group = "role=\"group\" aria-label=\"site-1 TR, pid 7\"";
         assert!(charts.contains(group), "{charts}");
         let label = "aria-label=\"Over rounds, at send: RSS\"";
