@@ -41,10 +41,12 @@ pub struct Regime {
     /// The first sample.
     pub from: usize,
     pub steps: Vec<Step>,
-    /// The shapes of teeth in all samples.
-    pub teeth: Vec<Vec<f64>>,
     /// The rise from the first sample of the series.
     pub rise_before: f64,
+    /// The series rose much faster before, or at the start of the regime.
+    pub is_slowing: bool,
+    /// Steps down in the whole series, which `last` counts.
+    pub falls: usize,
 }
 
 impl Regime {
@@ -68,28 +70,33 @@ impl Regime {
             let noise = known.slow_deviation(y).0.max(least_noise);
             Some((explained / noise.powi(2), Step { index, height }))
         };
-        let least = series.noise.deviation;
-        let step = best(MIN_ROUNDS, &|index| after(index, 0..n), least);
-        let step = step.filter(|(explained, _)| *explained > CERTAIN_STEP);
+        let step = best(
+            MIN_ROUNDS,
+            &|index| after(index, 0..n),
+            series.noise.deviation,
+        );
         let before = |index: usize| x.iter().map(|at| (at - x[index]).min(0.0)).collect();
         let bend = best(MIN_SETTLED_ROUNDS.max(n / 3), &before, 0.0);
+        let step = step.filter(|(explained, _)| *explained > CERTAIN_STEP);
         // Where each quarter rises by as much, a bend is between the steps of a staircase.
         let is_steady = rises_everywhere(series, material);
         let bend = bend.filter(|(explained, _)| *explained > CERTAIN_BEND && !is_steady);
-        match (bend, step) {
-            (Some((explained, bend)), step) if step.is_none_or(|step| step.0 < explained) => {
-                let from = bend.index;
-                let before = Line::through(&x[..=from], &y[..=from]).slope.per_x;
-                Regime {
-                    from,
-                    rise_before: before * (x[from] - x[0]),
-                    ..Regime::default()
-                }
-            }
-            (_, step) => Regime {
-                steps: step.map(|(_, step)| step).into_iter().collect(),
+        if let Some((explained, bend)) = bend
+            && step.is_none_or(|step| step.0 < explained)
+        {
+            let from = bend.index;
+            let before = Line::through(&x[..=from], &y[..=from]).slope.per_x;
+            return Regime {
+                from,
+                rise_before: before * (x[from] - x[0]),
+                is_slowing: slows_down(&x[from..], &y[from..]),
                 ..Regime::default()
-            },
+            };
+        }
+        Regime {
+            is_slowing: step.is_none() && slows_down(x, y),
+            steps: step.map(|(_, step)| step).into_iter().collect(),
+            ..Regime::default()
         }
     }
 
@@ -99,18 +106,30 @@ impl Regime {
             return Regime::default();
         }
         let found = series.segments_without_bursts(material);
-        let (series, n) = (&*series, series.y.len());
-        if rises_everywhere(series, material) {
+        let heights = found.windows(2).map(|pair| height_between(series, pair));
+        Regime {
+            falls: heights.filter(|height| *height < -material).count(),
+            ..Regime::of(series, &found, material)
+        }
+    }
+
+    /// The last regime of a series with these segments.
+    fn of(series: &Series, found: &[Segment], material: f64) -> Regime {
+        let n = series.y.len();
+        let last = &found[found.len() - 1];
+        let is_long_rise = last.slope != 0.0 && 2 * last.len() >= n;
+        if !is_long_rise && rises_everywhere(series, material) {
             return Regime::default();
         }
-        let same = &found[first_of_regime(series, &found, material)..];
-        let (mut from, mut steps) = (same[0].from, steps_between(series, same));
+        let same = &found[first_of_regime(series, found, material)..];
+        let (mut from, mut steps) = steps_between(series, same);
         // Steps at the start are a warm-up.
         let begin = usize::max(3, n / 10);
         while steps.first().is_some_and(|step| step.index <= begin) {
             from = steps.remove(0).index;
         }
         steps.retain(|step| step.height.abs() > material);
+        let is_slowing = steps.is_empty() && slows_down(&series.x[from..], &series.y[from..]);
         if from == 0 && steps.is_empty() {
             return Regime::whole(series, material);
         }
@@ -124,7 +143,8 @@ impl Regime {
             from,
             steps,
             rise_before: if from > 0 { level - series.y[0] } else { 0.0 },
-            ..Regime::default()
+            is_slowing,
+            falls: 0,
         }
     }
 }
@@ -144,12 +164,17 @@ fn first_of_regime(series: &Series, found: &[Segment], material: f64) -> usize {
     while first > 0 {
         let before = &found[first - 1];
         length += found[first].len();
-        let ratio = before.slope / deciding.slope;
-        let is_same = match [before, &deciding].map(is_flat) {
-            [false, false] => SLOWER < ratio && ratio < 1.0 / SLOWER,
-            are_flat => are_flat == [true, true],
+        let may_go_on = length < min_length && (is_short(&deciding) || before.slope != 0.0);
+        let is_same = match (is_flat(before), is_flat(&deciding)) {
+            (true, true) => true,
+            _ if may_go_on => true,
+            (false, false) => {
+                let ratio = before.slope / deciding.slope;
+                SLOWER < ratio && ratio < 1.0 / SLOWER
+            }
+            (true, false) | (false, true) => is_short(before) && before.from > 0,
         };
-        if length >= min_length && !is_same {
+        if !is_same {
             break;
         }
         first -= 1;
@@ -166,23 +191,34 @@ fn height_between(series: &Series, pair: &[Segment]) -> f64 {
     pair[1].value_at(at) - pair[0].value_at(at)
 }
 
-/// The steps between segments. Some that are close together are one step, at the last of them.
-fn steps_between(series: &Series, found: &[Segment]) -> Vec<Step> {
+/// The first sample after a rise in many short steps, and the steps after it.
+fn steps_between(series: &Series, found: &[Segment]) -> (usize, Vec<Step>) {
+    let n = series.y.len();
+    let mut from = found[0].from;
     let mut steps: Vec<Step> = Vec::new();
+    let mut joined = 0;
     for pair in found.windows(2) {
-        let (index, height) = (pair[1].from, height_between(series, pair));
-        let is_close = pair[0].len() < MIN_TREAD;
-        match steps.last_mut() {
-            Some(step) if is_close && step.height * height > 0.0 => {
-                *step = Step {
-                    index,
-                    height: step.height + height,
-                };
+        let (left, right) = (&pair[0], &pair[1]);
+        let height = height_between(series, pair);
+        let is_close = left.len() < MIN_TREAD;
+        let previous = steps.last_mut().filter(|step| step.height * height > 0.0);
+        match previous.filter(|_| is_close) {
+            Some(_) if joined > 0 && 3 * (n - right.from) > n => {
+                steps.clear();
+                from = right.from;
             }
-            _ => steps.push(Step { index, height }),
+            Some(step) => {
+                step.height += height;
+                joined += 1;
+            }
+            None => {
+                joined = 0;
+                let index = right.from;
+                steps.push(Step { index, height });
+            }
         }
     }
-    steps
+    (from, steps)
 }
 
 /// True if each quarter of the series rises by about as much: steady growth, or many steps.
@@ -204,7 +240,7 @@ fn rises_everywhere(series: &Series, material: f64) -> bool {
 }
 
 /// True if the later half rises much more slowly than the earlier half.
-pub fn slows_down(x: &[f64], y: &[f64]) -> bool {
+fn slows_down(x: &[f64], y: &[f64]) -> bool {
     let half = y.len() / 2;
     if half < MIN_ROUNDS {
         return false;

@@ -1,6 +1,6 @@
-//! Divides a series into segments, with a bounded number of samples and without bursts.
+//! Prepares a series for its division into segments: without teeth, with a bounded number of samples, and without bursts.
 //!
-//! Outliers and bursts leave the series, so that they count neither for its slope nor for that of its parts.
+//! Burst samples leave the series, so that they count neither for its slope nor for that of its parts.
 
 use std::ops::Range;
 
@@ -18,20 +18,25 @@ pub struct Series {
     pub x: Vec<f64>,
     pub y: Vec<f64>,
     pub noise: Noise,
+    /// Shapes of the samples beside a line.
+    pub shapes: Vec<Vec<f64>>,
 }
 
 impl Series {
-    pub fn of(x: &[f64], y: &[f64], resolution: f64) -> Series {
+    /// `shapes` are those of the samples beside a line.
+    pub fn of(x: &[f64], y: &[f64], shapes: &[Vec<f64>], resolution: f64) -> Series {
         // The size is odd, so that a median is a sample.
         let size = y.len().div_ceil(MAX_GROUPS) | 1;
         let starts = (0..y.len()).step_by(size);
         let groups = starts.map(|from| from..(from + size).min(y.len()));
         let groups: Vec<Range<usize>> = groups.collect();
-        let y = medians(&groups, y);
+        let of = |values: &[f64]| medians(&groups, values);
+        let y = of(y);
         Series {
-            x: medians(&groups, x),
+            x: of(x),
             noise: Noise::of(&y, resolution),
             y,
+            shapes: shapes.iter().map(|shape| of(shape)).collect(),
             groups,
         }
     }
@@ -57,12 +62,13 @@ impl Series {
 
     fn remove(&mut self, removed: Range<usize>) {
         self.groups.drain(removed.clone());
-        self.x.drain(removed.clone());
-        self.y.drain(removed);
+        let columns = [&mut self.x, &mut self.y];
+        for column in columns.into_iter().chain(&mut self.shapes) {
+            column.drain(removed.clone());
+        }
     }
 
-    /// The segments, after bursts left the series: short segments between two that continue each other. If they are more
-    /// than three of ten samples, they are a part of the series, such as levels that alternate, or teeth.
+    /// The segments, after bursts left the series: short segments between two that continue each other.
     pub fn segments_without_bursts(&mut self, material: f64) -> Vec<Segment> {
         let with_bursts = segments(&self.x, &self.y, &self.noise);
         let (mut rest, mut found) = (self.clone(), with_bursts.clone());
@@ -71,7 +77,8 @@ impl Series {
             rest.remove(burst);
             found = segments(&rest.x, &rest.y, &rest.noise);
         }
-        if 10 * rest.y.len() < 7 * self.y.len() {
+        // More bursts are a part of the series, such as levels that alternate, or teeth.
+        if 3 * rest.y.len() < 2 * self.y.len() {
             return with_bursts;
         }
         *self = rest;
@@ -80,17 +87,32 @@ impl Series {
 
     /// The first burst.
     fn burst(&self, found: &[Segment], longest: usize, material: f64) -> Option<Range<usize>> {
+        /// A burst may have several levels.
+        const MAX_LEVELS: usize = 4;
         let min_height = f64::max(material, 4.0 * self.noise.deviation);
-        let is_burst = |three: &&[Segment]| {
-            let (burst, around) = (&three[1], [&three[0], &three[2]]);
-            let heights = around.map(|one| burst.mean_y - one.value_at(burst.mean_x));
-            let [left, right] = heights;
-            let height = f64::min(left.abs(), right.abs());
-            let continues = left * right > 0.0 && (left - right).abs() < height;
-            burst.len() <= longest && height > min_height && continues
+        let is_burst = |&(i, j): &(usize, usize)| {
+            let (before, levels, after) = (&found[i], &found[i + 1..j], &found[j]);
+            after.from - before.to <= longest
+                && levels.iter().all(|level| {
+                    let (left, right) =
+                        (before.value_at(level.mean_x), after.value_at(level.mean_x));
+                    let edges = [
+                        before.value_at(self.x[before.to - 1]),
+                        after.value_at(self.x[after.from]),
+                        left,
+                        right,
+                    ];
+                    let above = edges.map(|edge| level.mean_y - edge);
+                    let lowest = above.iter().copied().fold(f64::INFINITY, f64::min);
+                    let highest = above.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+                    let height = f64::max(lowest, -highest);
+                    height > min_height && (left - right).abs() < height
+                })
         };
-        let burst = found.windows(3).find(is_burst)?;
-        Some(burst[1].from..burst[1].to)
+        let ends = |i: usize| i + 2..found.len().min(i + 2 + MAX_LEVELS);
+        let mut pairs = (0..found.len()).flat_map(|i| ends(i).map(move |j| (i, j)));
+        let (i, j) = pairs.find(is_burst)?;
+        Some(found[i].to..found[j].from)
     }
 }
 

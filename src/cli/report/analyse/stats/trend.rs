@@ -7,9 +7,9 @@
 use std::ops::Range;
 
 use super::line::{Line, Slope};
-use super::regime::{after, slows_down, Regime, Step, MIN_ROUNDS, MIN_SETTLED_ROUNDS};
+use super::regime::{after, Regime, Step, MIN_ROUNDS, MIN_SETTLED_ROUNDS};
 use super::series::{medians, Series};
-use super::teeth::teeth;
+use super::teeth::Teeth;
 use crate::report::units::MB;
 
 /// Growth is material if it adds this share of the size over all rounds,
@@ -21,6 +21,8 @@ const CERTAINTY: f64 = 1.35;
 
 /// Smaller changes are invisible, as a share of the growth that matters.
 const RESOLUTION: f64 = 1.0 / 30.0;
+/// So many steps down are the ends of teeth.
+const MIN_FALLS: usize = 2;
 
 /// The growth over all rounds that matters for a process of this size.
 pub fn material_growth(size: f64) -> f64 {
@@ -58,6 +60,8 @@ pub struct Trend {
     line: Option<Line>,
     /// The samples that the line goes through.
     groups: Vec<Range<usize>>,
+    /// Steps down in the whole series.
+    falls: usize,
 }
 
 impl Trend {
@@ -75,28 +79,35 @@ impl Trend {
         }
         let material = material_growth(process_size);
         let resolution = RESOLUTION * material;
-        let mut series = Series::of(x, y, resolution);
-        let judge = |series: &Series, regime| Trend::judge(x, series, regime, material);
-        let teeth = teeth(&series.x, &series.y, resolution);
-        let beside_teeth = teeth.map(|teeth| {
-            judge(
-                &series,
-                Regime {
-                    teeth,
-                    ..Regime::default()
-                },
-            )
-        });
-        let last = Regime::last(&mut series, material);
-        let trend = judge(&series, last);
-        let is_clear = trend.class != TrendClass::Unclear && trend.width() <= 4.0 * trend.threshold;
-        if beside_teeth.is_none() && (is_clear || trend.is_staircase()) {
+        let last_regime = |y: &[f64], shapes: &[Vec<f64>]| {
+            let mut series = Series::of(x, y, shapes, resolution);
+            let regime = Regime::last(&mut series, material);
+            (Trend::judge(x, &series, regime, material), series)
+        };
+        let teeth = Teeth::of(x, y, resolution);
+        let (trend, mut series) = last_regime(y, &[]);
+        if teeth.is_none() && !trend.swings() && (!trend.is_vague() || trend.is_staircase()) {
             return trend.open_if_rising_in_steps(x.len());
         }
         series.remove_outliers(resolution);
-        let whole = judge(&series, Regime::whole(&series, material));
-        let is_better = |trend: &Trend| trend.width() < whole.width();
+        let regime = Regime::whole(&series, material);
+        let whole = Trend::judge(x, &series, regime, material);
+        let beside_teeth = teeth.map(|teeth| last_regime(&teeth.rest, &teeth.shapes).0);
+        let is_better = |trend: &Trend| !trend.swings() && trend.width() < whole.width();
         beside_teeth.filter(is_better).unwrap_or(whole)
+    }
+
+    /// True if steps down follow rises, before the last regime or in it, or take back half of the growth: these are no
+    /// single events.
+    fn swings(&self) -> bool {
+        let fallen: f64 = self.steps.iter().map(|step| -step.height.min(0.0)).sum();
+        let growth = self.material * self.slope.per_x / self.threshold;
+        self.falls >= MIN_FALLS || self.is_growing() && 2.0 * fallen > growth
+    }
+
+    /// True if bursts or a swing that were not recognized may make the interval wide.
+    fn is_vague(&self) -> bool {
+        self.class == TrendClass::Unclear || self.width() > 4.0 * self.threshold
     }
 
     /// True for several steps up alone, which widen the interval, too.
@@ -118,12 +129,12 @@ impl Trend {
         self.slope.high - self.slope.low
     }
 
-    /// Judges the cleaned series by its last regime, beside its teeth.
+    /// Judges the cleaned series by its last regime.
     fn judge(x: &[f64], series: &Series, regime: Regime, material: f64) -> Trend {
-        let from = regime.from;
-        let step = |step: &Step| after(step.index, from..series.y.len());
-        let steps = regime.steps.iter().map(step);
-        let shapes: Vec<Vec<f64>> = regime.teeth.into_iter().chain(steps).collect();
+        let (from, steps) = (regime.from, regime.steps.iter());
+        let steps = steps.map(|step| after(step.index, from..series.y.len()));
+        let own = series.shapes.iter().map(|shape| shape[from..].to_vec());
+        let shapes: Vec<Vec<f64>> = own.chain(steps).collect();
         let line = Line::beside(&shapes, &series.x[from..], &series.y[from..]);
         let Slope { per_x, low, .. } = line.slope;
         let warm_up = series.groups[from].start;
@@ -132,10 +143,9 @@ impl Trend {
         let half_width = per_x - low;
         let is_certain = per_x.abs() > f64::max(threshold, CERTAINTY * half_width);
         let is_short = x.len() - warm_up < MIN_SETTLED_ROUNDS;
-        let is_slowing = || shapes.is_empty() && slows_down(&series.x[from..], &series.y[from..]);
         let class = match () {
             () if is_certain && per_x < 0.0 => TrendClass::Falling,
-            () if is_certain && (is_short || is_slowing()) => TrendClass::WarmingUp,
+            () if is_certain && (is_short || regime.is_slowing) => TrendClass::WarmingUp,
             () if is_certain => TrendClass::Growing,
             () if half_width > 10.0 * threshold => TrendClass::Unclear,
             () if per_x > threshold && low > 0.0 => TrendClass::Unclear,
@@ -156,6 +166,7 @@ impl Trend {
             steps: regime.steps.iter().map(sample_of).collect(),
             line: Some(line),
             groups: series.groups[from..].to_vec(),
+            falls: regime.falls,
         }
     }
 
