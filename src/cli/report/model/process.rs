@@ -74,7 +74,7 @@ pub struct Process {
     pub became: Option<String>,
     /// Of a chain, the processes before the last one that ended without the marker `exit`.
     pub ended_without_exit: u64,
-    /// Processes that follow each other, joined into one; 1 for a single process, and 0 for one that is a part of another row.
+    /// Processes that follow each other, joined into one; 1 for a single process.
     pub processes: u64,
     pub allocation_sites: SiteHistory,
     pub collections: Collections,
