@@ -1,7 +1,7 @@
 //! Resolves which processes are one: programs that follow each other by an exec, processes that follow each other at the same
 //! task, and logs of processes that also wrote markers.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::hash::Hash;
 use std::mem::take;
 
@@ -24,56 +24,85 @@ pub const PEAK_STAGE: &str = "(peak)";
 /// A trainer that is started for each round has too few rounds for a verdict. Together these processes show whether each round
 /// needs more memory than the one before: at the same stage, and at its peak.
 pub fn join(mut processes: Vec<Process>, max_points: usize) -> Vec<Process> {
-    let begin = |process: &Process| process.first_time.unwrap_or(f64::INFINITY);
+    join_programs(&mut processes);
     let mut in_time: Vec<usize> = (0..processes.len()).collect();
+    in_time.retain(|place| is_short(&processes[*place]));
     in_time.sort_by(|a, b| begin(&processes[*a]).total_cmp(&begin(&processes[*b])));
-    let mut programs = HashMap::new();
-    let mut chains: HashMap<_, Vec<Vec<usize>>> = HashMap::new();
+    let mut tasks: HashMap<_, Vec<usize>> = HashMap::new();
     for place in in_time {
-        let one = &processes[place];
-        let identity = one.loaded.and(one.pid.zip(one.start));
-        let before = identity.and_then(|identity| programs.insert(identity, place));
-        if is_short(one) {
-            // Ranks side by side begin in the same order in each round, and end in any: a process continues the first chain
-            // that is idle, which is not the one that ended first. A job has few chains with one key.
-            let chains = chains.entry(key(one)).or_default();
-            let end = |chain: &[usize]| processes[*chain.last()?].last_time();
-            let is_idle = |chain: &&mut Vec<usize>| end(chain).is_some_and(|end| end <= begin(one));
-            match chains.iter_mut().find(is_idle) {
-                Some(chain) => chain.push(place),
-                None => chains.push(vec![place]),
-            }
-        }
-        if let Some(before) = before {
-            link(&mut processes, [before, place]);
-        }
+        let key = key(&processes[place]);
+        tasks.entry(key).or_default().push(place);
     }
-    for chain in chains.into_values().flatten() {
+    let chains = tasks.values().flat_map(|places| chains(&processes, places));
+    let chains: Vec<Vec<usize>> = chains.collect();
+    let mut rows: Vec<Option<Process>> = processes.into_iter().map(Some).collect();
+    for chain in chains {
         if chain.len() >= MIN_PROCESSES {
-            let members = chain.iter().map(|place| take(&mut processes[*place]));
-            processes[chain[0]] = one_of(members.collect(), max_points);
+            let members = chain.iter().filter_map(|place| rows[*place].take());
+            rows[chain[0]] = Some(one_of(members.collect(), max_points));
         }
     }
-    processes.retain(|process| process.processes > 0);
-    processes
+    rows.into_iter().flatten().collect()
 }
 
-/// Names the program that followed another one by an exec. If that wrote no marker but `load`, it is no row: it set up the next
+fn begin(process: &Process) -> f64 {
+    process.first_time.unwrap_or(f64::INFINITY)
+}
+
+/// Names the programs that follow each other by an exec. A program that wrote no marker but `load` is no row: it set up the next
 /// one, which names it.
-fn link(processes: &mut [Process], pair: [usize; 2]) {
-    let Ok([before, next]) = processes.get_disjoint_mut(pair) else {
-        return;
-    };
+fn join_programs(processes: &mut Vec<Process>) {
+    let mut in_time: Vec<&mut Process> = processes.iter_mut().collect();
+    in_time.sort_by(|a, b| begin(a).total_cmp(&begin(b)));
+    let mut latest = HashMap::new();
+    for next in in_time {
+        if let Some(identity) = next.loaded.and(next.pid.zip(next.start)) {
+            if let Some(before) = latest.remove(&identity) {
+                link(before, next);
+            }
+            latest.insert(identity, next);
+        }
+    }
+    processes.retain(|one| one.became.is_none() || !one.has_only_loaded());
+}
+
+fn link(before: &mut Process, next: &mut Process) {
     // Processes of two machines may have the same pid and start time.
     if before.has_exited || differ(&before.host, &next.host) {
         return;
     }
     before.became = Some(next.program_name());
     if before.has_only_loaded() {
-        before.processes = 0;
         next.began_as = take(&mut before.began_as);
         next.began_as.push(before.program_name());
     }
+}
+
+/// Divides processes with equal keys, in the order of their begins, into chains.
+///
+/// Ranks side by side begin in the same order in each round, and end in any: a process continues the first chain that is idle,
+/// which is not the one that ended first.
+fn chains(processes: &[Process], places: &[usize]) -> Vec<Vec<usize>> {
+    let begins: Vec<f64> = places
+        .iter()
+        .map(|place| begin(&processes[*place]))
+        .collect();
+    let mut chains: Vec<Vec<usize>> = Vec::new();
+    let mut idle = BTreeSet::new();
+    // The chains that become idle before the process at each index begins.
+    let mut ended = vec![Vec::new(); places.len() + 1];
+    for (i, place) in places.iter().enumerate() {
+        idle.extend(take(&mut ended[i]));
+        let chain = idle.pop_first().unwrap_or(chains.len());
+        if chain == chains.len() {
+            chains.push(Vec::new());
+        }
+        chains[chain].push(*place);
+        let end = processes[*place].last_time().unwrap_or(f64::INFINITY);
+        let next = begins.partition_point(|begin| *begin < end);
+        ended[next.max(i + 1)].push(chain);
+    }
+    chains
 }
 
 /// Processes of a chain have equal keys.
@@ -206,8 +235,6 @@ fn has_point_like(process: &Process, wanted_stage: &str, wanted: &Point) -> bool
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use super::*;
     use crate::report::analyse::fixtures::{processes, sample, sizes};
     use crate::report::model::{Size, Unit};
@@ -321,6 +348,32 @@ mod tests {
         });
         let of_size = |rss: f64| (14, BTreeSet::from([(rss * MB) as u64]));
         assert_eq!(facts.collect::<Vec<_>>(), [of_size(600.0), of_size(300.0)]);
+    }
+
+    #[test]
+    fn a_program_that_became_another_one_is_no_member_of_a_chain() {
+        let rounds = (0..7).flat_map(|round| {
+            let [load, _, send, _] = markers(round, "site-1", 200.0);
+            let shell = Marker {
+                program: Some("sh".into()),
+                stage: load.stage.clone(),
+                seq: load.seq,
+                t: load.t,
+                ..send.clone()
+            };
+            let begin = Marker {
+                program: Some("work.py".into()),
+                t: load.t.map(|t| t + 1.0),
+                ..shell.clone()
+            };
+            // The shell of the last round has not become another program.
+            let is_last = round == 6;
+            let work = [begin, send].into_iter().filter(move |_| !is_last);
+            std::iter::once(shell).chain(work)
+        });
+        let found = processes(rounds).into_iter();
+        let counts: Vec<(u64, u64)> = found.map(|one| (one.processes, one.markers)).collect();
+        assert_eq!(counts, [(6, 12), (1, 1)]);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::collections::Collections;
 use super::order::{Order, SeenNumbers};
-use super::series::{Point, Series, Unit};
+use super::series::{Point, Series};
 use super::site_history::SiteHistory;
 
 /// Stages beyond this number are counted as one. A program has so many if it puts a step number
@@ -74,7 +74,7 @@ pub struct Process {
     pub became: Option<String>,
     /// Of a chain, the processes before the last one that ended without the marker `exit`.
     pub ended_without_exit: u64,
-    /// Processes that follow each other, joined into one; 1 for a single process, and 0 for one that is a part of another row.
+    /// Processes that follow each other, joined into one; 1 for a single process.
     pub processes: u64,
     pub allocation_sites: SiteHistory,
     pub collections: Collections,
@@ -247,11 +247,7 @@ impl Process {
         };
         let place = known(stage).unwrap_or(self.stages.len());
         if place == self.stages.len() {
-            let mut series = Series::default();
-            if stage == Stage::Periodic.name() {
-                series.unit_if_known = Unit::Minute;
-            }
-            self.stages.push((stage.into(), series));
+            self.stages.push((stage.into(), Series::of_stage(stage)));
         }
         &mut self.stages[place].1
     }

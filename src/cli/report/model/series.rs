@@ -5,6 +5,7 @@ use std::fmt;
 use std::mem::replace;
 
 use flarena_shared::marker::Marker;
+use flarena_shared::stages::Stage;
 
 use super::order::Order;
 use super::sizes::{Number, Sizes};
@@ -115,7 +116,7 @@ impl fmt::Display for Unit {
 #[derive(Default)]
 pub struct Series {
     /// The unit of the positions, if all points have a round or a time.
-    pub unit_if_known: Unit,
+    unit_if_known: Unit,
     /// In the order of reading until `compact` sorts them. The last visit has a point of its own.
     points: Vec<Point>,
     /// A point joins `1 << doublings` visits. The number doubles whenever there are too many points.
@@ -130,6 +131,18 @@ pub struct Series {
 }
 
 impl Series {
+    /// A series without points. The samples of the stage `periodic` have no rounds.
+    pub fn of_stage(stage: &str) -> Self {
+        let unit_if_known = match stage == Stage::Periodic.name() {
+            true => Unit::Minute,
+            false => Unit::Round,
+        };
+        Series {
+            unit_if_known,
+            ..Series::default()
+        }
+    }
+
     pub fn len(&self) -> usize {
         self.points.len()
     }

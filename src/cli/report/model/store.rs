@@ -69,7 +69,9 @@ impl Store {
         let is_new = self.processes[place].add(marker, order, max_points);
         if known.is_none() || is_new && begins_program(marker) {
             let programs = self.programs.entry(identity).or_default();
-            programs.retain(|one| *one != place);
+            if known.is_some() {
+                programs.retain(|one| *one != place);
+            }
             let begin = |place: usize| begin(&self.processes[place]);
             let next = programs.partition_point(|one| begin(*one) <= begin(place));
             programs.insert(next, place);

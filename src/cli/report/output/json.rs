@@ -47,13 +47,6 @@ fn file(file: &FileReport) -> Value {
     })
 }
 
-/// Adds the fields of records that have the same names in JSON.
-macro_rules! add {
-    ($json:ident, $($record:ident: $($field:ident),+);+) => {
-        $($($json[stringify!($field)] = json!($record.$field);)+)+
-    };
-}
-
 fn process(report: &ProcessReport) -> Value {
     let (process, finding) = (&report.process, &report.finding);
     let pace = finding.pace.as_ref();
@@ -63,43 +56,57 @@ fn process(report: &ProcessReport) -> Value {
     };
     let mut value = json!({
         "site": process.sites.first(),
+        "sites": process.sites,
+        "proc": process.proc,
+        "program": process.program,
+        "began_as": process.began_as,
+        "became": process.became,
+        "name": process.name,
+        "job": process.job,
+        "role": process.role,
+        "pid": process.pid,
+        "processes": process.processes,
+        "ended_without_exit": process.ended_without_exit,
+        "start": process.start,
+        "log": process.log,
         "allocator": process.alloc,
+        "markers": process.markers,
         "verdict": finding.verdict.name(),
         "evidence": explain::evidence(report),
         "growth_inside_stage": report.growth_inside,
         "remedy": explain::remedy(report),
+        "stage": finding.stage,
+        "rounds": finding.rounds,
         "warm_up_rounds": finding.trend.warm_up,
         "unit": finding.unit.name(),
         "seconds_per_round": pace.map(|pace| pace.seconds.per_x),
         "pause_not_counted_seconds": pace.and_then(|pace| pace.pause),
         "growth_per_hour": finding.hourly.map(|hourly| slope("bytes_per_hour", &hourly)),
+        "steps": finding.steps,
         "growth": per_round(&finding.trend.slope),
         "growth_of": finding.quantity,
         "growth_that_matters_bytes_per_round": finding.trend.threshold,
-        "growth_of_peak_in_round": finding.peak_growth.as_ref().map(peak_growth),
         "limit_reached": report.time_to_limit,
         "growth_parts_bytes_per_round": finding.parts,
-        "gpu_growth": report.gpu_growth.as_ref().map(gpu_growth),
         "typical": sizes(&finding.typical),
         "last_rss_bytes": report.last_rss,
         "last_pss_bytes": report.last_pss,
         "peak_rss_bytes": process.peak_rss,
         "cgroup_limit_bytes": process.cgroup_limit,
-        "at_limit": process.refused,
-        "killed": kill(true),
-        "kill_candidate": kill(false),
-        // Markers cannot tell a process that a signal ended from one that runs.
-        "stopped": null,
-        "exited": process.has_exited,
-        "last_marker": process.last_visit().map(last_marker),
         "allocated_at": sites::explanation(&process.allocation_sites, finding.verdict),
         "allocation_sites": allocation_sites(&process.allocation_sites),
         "stages": report.stages.iter().map(stage).collect::<Vec<_>>(),
     });
-    add!(value,
-        process: sites, proc, program, began_as, became, name, job, role, pid, processes,
-            ended_without_exit, start, log, markers;
-        finding: stage, rounds, steps);
+    // One `json!` cannot have so many fields.
+    value["growth_of_peak_in_round"] = json!(finding.peak_growth.as_ref().map(peak_growth));
+    value["gpu_growth"] = json!(report.gpu_growth.as_ref().map(gpu_growth));
+    value["at_limit"] = json!(process.refused);
+    value["killed"] = json!(kill(true));
+    value["kill_candidate"] = json!(kill(false));
+    // Markers cannot tell a process that a signal ended from one that runs.
+    value["stopped"] = Value::Null;
+    value["exited"] = json!(process.has_exited);
+    value["last_marker"] = json!(process.last_visit().map(last_marker));
     value
 }
 
