@@ -1,6 +1,6 @@
 """The same models in every workflow, whatever the hooks drop: a job whose server writes a hash of each global model.
 
-same_models.py KIND FOLDER   runs it in NVFlare's simulator, with its workspace in FOLDER and the hashes in `said` beside it
+same_models.py KIND FOLDER   runs it in NVFlare's simulator in the workspace FOLDER; the hashes are in `said` beside it
     known    FedAvg, ScatterAndGather, FedAvg again, cyclic and cross-site evaluation, one after the other
     custom   a controller of the program, which reads the global model, the last result and its peer at the end
     swarm    Swarm: the first client aggregates
