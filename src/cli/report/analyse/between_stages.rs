@@ -71,9 +71,8 @@ pub fn highest<'a>(
 
 /// The markers of the program's own, with their stages. `load` is the library's, but begins the time of the program.
 pub fn own_points(process: &Process) -> impl Iterator<Item = (&str, &Point)> {
-    let stages = process.stages.iter();
-    let own = stages.filter(|(name, _)| **name != *Stage::Periodic.name());
-    own.flat_map(|(name, series)| series.points().iter().map(|point| (&**name, point)))
+    let all = process.visits();
+    all.filter(|(stage, _)| *stage != Stage::Periodic.name())
 }
 
 #[cfg(test)]

@@ -252,9 +252,8 @@ impl StageSizes {
         });
         let all: Vec<(usize, &Series, &StageReport)> = all.collect();
         let values = all.iter().flat_map(|(warm_up, series, _)| {
-            let points = series.points();
-            let settled = &points[points.len().saturating_sub(1).min(*warm_up)..];
-            settled.iter().map(|point| point.sizes.rss())
+            let settled = series.settled(*warm_up).iter();
+            settled.map(|point| point.sizes.rss())
         });
         let values: Vec<f64> = values.collect();
         let growth = all.iter();

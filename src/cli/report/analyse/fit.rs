@@ -73,7 +73,7 @@ impl<'a> Fit<'a> {
     pub fn material_collections(&self) -> usize {
         let material = material_growth(self.stage.size);
         let collections = &self.stage.process.collections;
-        collections.releasing_at_least(material).len()
+        collections.releasing_at_least(material)
     }
 }
 

@@ -165,14 +165,7 @@ fn counts(members: &[Member]) -> Vec<KillCount> {
     let seen = members.iter().map(|member| &member.process.kill_counts);
     let mut counts: Vec<KillCount> = seen.flatten().copied().collect();
     counts.sort_by_key(|seen| seen.count);
-    counts.dedup_by(|other, kept| {
-        let is_same = other.count == kept.count;
-        if is_same {
-            kept.first = kept.first.min(other.first);
-            kept.last = kept.last.max(other.last);
-        }
-        is_same
-    });
+    counts.dedup_by(|other, kept| kept.merges(other));
     // A count never falls. If it does, the processes belong to several groups with the same limit.
     let rises = |pair: &[KillCount]| pair[0].last <= pair[1].first + SAME_MOMENT_SECONDS;
     match counts.windows(2).all(rises) {

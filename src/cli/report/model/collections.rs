@@ -43,9 +43,9 @@ impl Collections {
         }
     }
 
-    /// The collections that released at least `bytes`.
-    pub fn releasing_at_least(&self, bytes: f64) -> Vec<Collection> {
+    /// The number of kept collections that released at least `bytes`.
+    pub fn releasing_at_least(&self, bytes: f64) -> usize {
         let kept = self.kept.iter();
-        kept.filter(|one| one.released >= bytes).copied().collect()
+        kept.filter(|one| one.released >= bytes).count()
     }
 }

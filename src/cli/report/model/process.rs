@@ -91,6 +91,18 @@ pub struct KillCount {
     pub last: f64,
 }
 
+impl KillCount {
+    /// Takes the times of another one with the same count. False if its count is another.
+    pub fn merges(&mut self, other: &KillCount) -> bool {
+        let is_same = self.count == other.count;
+        if is_same {
+            self.first = self.first.min(other.first);
+            self.last = self.last.max(other.last);
+        }
+        is_same
+    }
+}
+
 /// An allocation for which there is no room: its size in bytes, and the line of the program that asks.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Refused {
@@ -202,9 +214,9 @@ impl Process {
             return;
         };
         let (first, last) = (t, t);
-        match self.kill_counts.iter_mut().find(|seen| seen.count == count) {
-            Some(seen) => (seen.first, seen.last) = (seen.first.min(t), seen.last.max(t)),
-            None => self.kill_counts.push(KillCount { count, first, last }),
+        let new = KillCount { count, first, last };
+        if !self.kill_counts.iter_mut().any(|seen| seen.merges(&new)) {
+            self.kill_counts.push(new);
         }
         if self.kill_counts.len() > MAX_COUNTS {
             self.kill_counts.remove(0);

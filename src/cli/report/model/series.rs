@@ -227,6 +227,12 @@ impl Series {
         &self.points
     }
 
+    /// The points after a warm-up of so many; at least the last one.
+    pub fn settled(&self, warm_up: usize) -> &[Point] {
+        let last = self.points.len().saturating_sub(1);
+        &self.points[warm_up.min(last)..]
+    }
+
     pub fn first_rss(&self) -> f64 {
         self.first.map_or(0.0, |(_, rss)| rss)
     }

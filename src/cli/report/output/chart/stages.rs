@@ -16,9 +16,8 @@ pub const SWAP: usize = 6;
 
 pub fn chart(report: &ProcessReport) -> Markup {
     let typical = |series: &Series| {
-        let points = series.points();
-        let settled = report.finding.trend.warm_up.min(points.len() - 1);
-        median_sizes(points[settled..].iter().map(|point| &point.sizes))
+        let settled = series.settled(report.finding.trend.warm_up);
+        median_sizes(settled.iter().map(|point| &point.sizes))
     };
     let all = report.process.stages.iter();
     let rounds = all.clone().map(|(_, series)| series.len()).max();
