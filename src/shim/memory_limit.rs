@@ -207,12 +207,12 @@ pub fn shortage(bytes: u64, spares_others: bool) -> Option<Shortage> {
     let group = state.watched.limited_group()?;
     let left_bytes = group.bytes_before_kill()?;
     let used_bytes = group.limit_bytes.saturating_sub(left_bytes);
-    if left_bytes >= bytes.saturating_add(used_bytes / SPARED_SHARE) {
-        return None;
-    }
-    let spared_bytes = match spares_others {
-        true => spared_bytes(used_bytes),
-        false => 0,
+    // The other processes' part is read only where it can decide.
+    let may_be_short = left_bytes < bytes.saturating_add(used_bytes / SPARED_SHARE);
+    let spared_bytes = if spares_others && may_be_short {
+        spared_bytes(used_bytes)
+    } else {
+        0
     };
     let bytes = bytes.saturating_add(spared_bytes);
     if left_bytes >= bytes {

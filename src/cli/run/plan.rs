@@ -404,5 +404,4 @@ fn with_first<'a>(path: &'a Path, others: impl Iterator<Item = &'a [u8]>) -> OsS
 }
 
 #[cfg(test)]
-#[path = "plan_tests.rs"]
 mod tests;

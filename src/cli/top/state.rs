@@ -190,5 +190,4 @@ impl State {
 }
 
 #[cfg(test)]
-#[path = "state_tests.rs"]
 mod tests;
