@@ -12,7 +12,10 @@ import sys
 
 DATA = "docs/numpy.json"
 WORKLOAD = "scripts/bench.sh a, medians of {} interleaved runs"
-MODELS = {"64x8MB": ("peak_mb", "idle_mb", "cpu_s", "round_s"), "mix-512MB": ("peak_mb", "cpu_s")}
+MODELS = {
+    "64x8MB": ("peak_mb", "idle_mb", "cpu_s", "round_s", "faults_k"),
+    "mix-512MB": ("peak_mb", "cpu_s", "faults_k"),
+}
 RESULTS = {
     "glibc": "glibc",
     "glibc, 2 arenas, trim each round": "glibc-trim",
