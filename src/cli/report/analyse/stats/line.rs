@@ -50,6 +50,8 @@ impl Slope {
 pub struct Line {
     pub slope: Slope,
     weights: Vec<f64>,
+    /// The shapes that are fitted together with the slope.
+    known: Known,
 }
 
 impl Line {
@@ -78,8 +80,20 @@ impl Line {
         let (deviation, degrees) = known.slow_deviation(y);
         let half_width = CHOICE * t_975(degrees) * deviation / squares.sqrt()
             + RESOLUTION_BYTES / (x[x.len() - 1] - x[0]);
-        let slope = Slope::around(per_x, half_width);
-        Line { slope, weights }
+        Line {
+            slope: Slope::around(per_x, half_width),
+            weights,
+            known,
+        }
+    }
+
+    /// The slope, with a wider interval if the samples wander.
+    pub fn slope_if_wandering(&self, y: &[f64]) -> Slope {
+        let half_width = self.slope.per_x - self.slope.low;
+        let wandering = self.known.wandering_deviation(&self.weights, y);
+        let error = wandering.map_or(0.0, |(deviation, degrees)| t_975(degrees) * deviation);
+        let widened = CHOICE * error * dot(&self.weights, &self.weights).sqrt();
+        Slope::around(self.slope.per_x, half_width.max(widened))
     }
 
     /// The slope of another quantity of the same samples.
@@ -102,7 +116,7 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
 }
 
 /// Shapes that a fit knows, as orthogonal vectors.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Known(Vec<Vec<f64>>);
 
 impl Known {
@@ -151,16 +165,80 @@ impl Known {
             if found == degrees {
                 break;
             }
-            let angle = std::f64::consts::PI * frequency as f64 / n;
-            let cosine = (0..values.len()).map(|i| (angle * (i as f64 + 0.5)).cos());
-            let cosine: Vec<f64> = cosine.collect();
-            if known.add(&cosine) {
+            if known.add(&cosine(frequency, values.len())) {
                 squares += explained(&known.0[known.0.len() - 1], &left);
                 found += 1;
             }
         }
         ((squares / degrees as f64).sqrt(), degrees as f64)
     }
+
+    /// The deviation along a direction of values that wander, and its degrees of freedom. Most of their changes are slower
+    /// than each cosine, so that a model extrapolates: each value is the one before times a factor, plus noise. Of the
+    /// likely models, the one with the largest deviation counts. `None` if the cosines show no wandering.
+    fn wandering_deviation(&self, direction: &[f64], values: &[f64]) -> Option<(f64, f64)> {
+        /// With fewer values the models cannot be told apart.
+        const MIN_VALUES: usize = 16;
+        const MAX_COSINES: usize = 28;
+        /// The last factor makes a random walk.
+        const FACTORS: [f64; 6] = [0.5, 0.7, 0.8, 0.9, 0.95, 0.999];
+        /// Noise that does not wander, as a multiple of the changes that do.
+        const NOISES: [f64; 3] = [0.0, 0.3, 3.0];
+        /// Differences between logarithms of likelihoods: of wandering and noise alone, and of models that are as likely.
+        const LIKELIER: f64 = 2.0;
+        const AS_LIKELY: f64 = 1.0;
+        if values.len() < MIN_VALUES {
+            return None;
+        }
+        let left = self.left_of(values);
+        let cosines = (1..).map(|frequency| self.left_of(&cosine(frequency, values.len())));
+        let is_new = |shape: &Vec<f64>| 4.0 * dot(shape, shape) > values.len() as f64;
+        let count = (values.len() / 2).min(MAX_COSINES);
+        let cosines: Vec<Vec<f64>> = cosines.take(2 * count).filter(is_new).take(count).collect();
+        let powers = cosines.iter().map(|shape| explained(shape, &left));
+        let powers: Vec<f64> = powers.collect();
+        let degrees = powers.len() as f64;
+        // The likelihood, and the squares along the direction, if the expected powers have these proportions.
+        let model = |expected: &[f64], along: f64| {
+            let pairs = powers.iter().zip(expected);
+            let scale = pairs.map(|(power, one)| power / one).sum::<f64>() / degrees;
+            let logarithm = expected.iter().map(|one| one.ln()).sum::<f64>() + degrees * scale.ln();
+            (-0.5 * logarithm, scale * along)
+        };
+        let of_factor = |factor: f64| {
+            let shapes = cosines.iter();
+            let expected: Vec<f64> = shapes.map(|one| wandering_squares(one, factor)).collect();
+            let mean = expected.iter().sum::<f64>() / degrees;
+            let along = wandering_squares(direction, factor);
+            NOISES.map(|noise| {
+                let expected: Vec<f64> = expected.iter().map(|one| one + noise * mean).collect();
+                model(&expected, along + noise * mean)
+            })
+        };
+        let models: Vec<(f64, f64)> = FACTORS.into_iter().flat_map(of_factor).collect();
+        let (noise_alone, _) = model(&vec![1.0; powers.len()], 1.0);
+        let best = models.iter().map(|(likelihood, _)| *likelihood);
+        let best = best.fold(f64::NEG_INFINITY, f64::max);
+        let likely = models.iter().filter(|(one, _)| *one >= best - AS_LIKELY);
+        let squares = likely.map(|(_, squares)| *squares).fold(0.0, f64::max);
+        (best > noise_alone + LIKELIER).then(|| (squares.sqrt(), degrees))
+    }
+}
+
+fn cosine(frequency: usize, samples: usize) -> Vec<f64> {
+    let angle = std::f64::consts::PI * frequency as f64 / samples as f64;
+    let values = (0..samples).map(|i| (angle * (i as f64 + 0.5)).cos());
+    values.collect()
+}
+
+/// The squares along a shape of values each of which is the one before times a factor plus noise, up to a constant.
+fn wandering_squares(shape: &[f64], factor: f64) -> f64 {
+    let (mut sum, mut squares) = (0.0, 0.0);
+    for value in shape {
+        sum = factor * sum + value;
+        squares += value * (2.0 * sum - value);
+    }
+    squares / dot(shape, shape)
 }
 
 /// The squares of the values that a shape explains.
@@ -189,6 +267,7 @@ pub fn t_975(degrees: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::analyse::fixtures::Random;
     use crate::report::units::MB;
 
     /// The line through 20 rounds with these sizes in MB.
@@ -224,6 +303,32 @@ mod tests {
         let width = |line: Line| line.slope.high - line.slope.low;
         let [season, slow] = [2.5, 0.6].map(|angle| width(line(|x| 5.0 * (angle * x).sin())));
         assert!(slow > 4.0 * season, "{slow} {season}");
+    }
+
+    #[test]
+    fn the_interval_of_a_random_walk_holds_its_slope_and_that_of_noise_is_no_wider() {
+        let mut random = Random::new(1);
+        let x: Vec<f64> = (0..60).map(f64::from).collect();
+        let mut fit = |memory: f64| {
+            let mut at = 0.0;
+            let y = x.iter().map(|x| {
+                at = memory * at + random.normal();
+                (500.0 + 0.5 * x + at) * MB
+            });
+            let y: Vec<f64> = y.collect();
+            let line = Line::through(&x, &y);
+            (line.slope, line.slope_if_wandering(&y))
+        };
+        let holds = |slope: Slope| slope.low < 0.5 * MB && 0.5 * MB < slope.high;
+        let walks: Vec<_> = (0..400).map(|_| fit(1.0)).collect();
+        let held = walks.iter().filter(|(_, wide)| holds(*wide)).count();
+        assert!((360..=392).contains(&held), "{held}");
+        assert!(walks.iter().filter(|(slope, _)| holds(*slope)).count() < 280);
+        let noise = (0..400).map(|_| fit(0.0));
+        let wider = noise
+            .filter(|(slope, wide)| wide.high > 1.001 * slope.high)
+            .count();
+        assert!(wider < 20, "{wider}");
     }
 
     #[test]

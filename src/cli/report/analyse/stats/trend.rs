@@ -70,6 +70,23 @@ impl Trend {
     /// The last regime decides where it is clear. A series that swings has none: there all samples count, or those after one
     /// bend, with one line beside the swing, or beside its teeth if that is more exact.
     pub fn of(x: &[f64], y: &[f64], process_size: f64) -> Trend {
+        let trend = Trend::chosen(x, y, process_size);
+        let Some(line) = &trend.line else {
+            return trend;
+        };
+        let wide = line.slope_if_wandering(&medians(&trend.groups, y));
+        // The class stays: growth that is certain has a lower bound above zero.
+        let (low, high) = match trend.slope.low > 0.0 {
+            true => (wide.low.max(0.0), wide.high),
+            false => (wide.low, wide.high),
+        };
+        Trend {
+            slope: Slope { low, high, ..wide },
+            ..trend
+        }
+    }
+
+    fn chosen(x: &[f64], y: &[f64], process_size: f64) -> Trend {
         if x.len() < MIN_ROUNDS {
             return Trend {
                 threshold: f64::INFINITY,
