@@ -1,6 +1,6 @@
 //! Sums of the memory of processes over time.
 
-use super::ProcessReport;
+use super::Finding;
 use crate::report::model::{Point, Size, PEAK_STAGE};
 
 /// A process without a marker `exit` counts for at least so long after its last marker.
@@ -32,11 +32,11 @@ pub struct Change {
 
 /// The changes of a process. `bytes` are those at the marker of a place, and those from then until the next marker.
 /// Of markers with one time, the highest counts at the moment.
-pub fn changes(report: &ProcessReport, bytes: impl Fn(&[Visit], usize) -> [f64; 2]) -> Vec<Change> {
-    let visits = visits(report);
-    let is_chain = report.process.processes > 1;
+pub fn changes(finding: &Finding, bytes: impl Fn(&[Visit], usize) -> [f64; 2]) -> Vec<Change> {
+    let visits = visits(finding);
+    let is_chain = finding.process.processes > 1;
     let are_of_one = |a: &Visit, b: &Visit| !is_chain || a.point.order.epoch == b.point.order.epoch;
-    let has_ended = is_chain || report.process.has_exited || report.is_killed();
+    let has_ended = is_chain || finding.process.has_exited || finding.is_killed();
     let mut changes = Vec::new();
     for visits in visits.chunk_by(are_of_one) {
         let (mut place, mut held, mut last, mut pause) = (0, 0.0, f64::NAN, MIN_TAIL_SECONDS);
@@ -59,8 +59,8 @@ pub fn changes(report: &ProcessReport, bytes: impl Fn(&[Visit], usize) -> [f64; 
 }
 
 /// The markers in the order of time, those of each process of a chain together.
-fn visits(report: &ProcessReport) -> Vec<Visit<'_>> {
-    let stages = report.process.stages.iter();
+fn visits<'a>(finding: &Finding<'a>) -> Vec<Visit<'a>> {
+    let stages = finding.process.stages.iter();
     let own = stages.filter(|(name, _)| **name != *PEAK_STAGE);
     let points = own.flat_map(|(_, series)| series.points());
     let mut points: Vec<(f64, &Point)> =

@@ -39,18 +39,14 @@ pub struct TimeToLimit {
     pub latest: f64,
 }
 
-impl TimeToLimit {
-    /// `None` without growth that counts, a limit or marker times. `given` is the limit of `--limit`.
-    pub fn estimate(
-        process: &Process,
-        finding: &Finding,
-        given: Option<f64>,
-    ) -> Option<TimeToLimit> {
-        let growth = finding.growth_to_limit()?;
-        let pace = finding.pace.as_ref()?.seconds;
-        let (limit, limit_of) = limit_of(process, given)?;
-        let peaks = recent_peaks(process, finding, growth, limit_of)?;
-        let now = used(process.last_visit()?.1, limit_of);
+impl Finding<'_> {
+    /// `None` without growth that counts, a limit or marker times.
+    pub fn time_to_limit(&self) -> Option<TimeToLimit> {
+        let growth = self.growth_to_limit()?;
+        let pace = self.pace.as_ref()?.seconds;
+        let (limit, limit_of) = limit_of(self.process, self.limit)?;
+        let peaks = recent_peaks(self, growth, limit_of)?;
+        let now = used(self.process.last_visit()?.1, limit_of);
         let left = |peak: f64| (limit - peak.max(now)).max(0.0);
         let highest = peaks.iter().copied().fold(now, f64::max);
         let lowest = peaks.iter().copied().fold(f64::INFINITY, f64::min);
@@ -69,6 +65,7 @@ impl TimeToLimit {
     }
 }
 
+/// `given` is the limit of `--limit`.
 fn limit_of(process: &Process, given: Option<f64>) -> Option<(f64, LimitOf)> {
     let mut limits = [
         (process.cgroup_limit, LimitOf::Group),
@@ -90,13 +87,8 @@ fn used(point: &Point, limit_of: LimitOf) -> f64 {
 
 /// The use at the peaks of the latest rounds. Each is raised by the growth until now. The kernel counts the highest RSS of
 /// the process; where it rose within a round, the excess over each marker of the round counts beside the use there.
-fn recent_peaks(
-    process: &Process,
-    finding: &Finding,
-    growth: Slope,
-    limit_of: LimitOf,
-) -> Option<Vec<f64>> {
-    let series = end_of_round(process, finding)?;
+fn recent_peaks(finding: &Finding, growth: Slope, limit_of: LimitOf) -> Option<Vec<f64>> {
+    let series = end_of_round(finding)?;
     let points = series.points();
     let rises = |place: usize| {
         let before = points[place.checked_sub(1)?].highest()?;
@@ -108,24 +100,25 @@ fn recent_peaks(
     };
     let positions = series.positions();
     let now = positions.last()?;
-    let highest = highest(process, series, at_marker);
+    let highest = highest(finding.process, series, at_marker);
     let raised = |((peak, _), x): (&(f64, &str), &f64)| peak + growth.per_x * (now - x);
     let mut peaks: Vec<f64> = highest.iter().zip(&positions).map(raised).collect();
     Some(peaks.split_off(peaks.len().saturating_sub(RECENT_ROUNDS)))
 }
 
 /// The last stage of a round, of those that occur as often as the one that decides.
-fn end_of_round<'a>(process: &'a Process, finding: &Finding) -> Option<&'a Series> {
-    let deciding = process.series(&finding.stage)?;
-    let stages = process.stages.iter().map(|(_, series)| series);
-    let as_often = stages.filter(|s| s.unit() == deciding.unit() && s.len() >= deciding.len());
+fn end_of_round<'a>(finding: &Finding<'a>) -> Option<&'a Series> {
+    let (unit, length) = (finding.unit, finding.series.len());
+    let stages = finding.stages.iter().map(|stage| stage.series);
+    let as_often = stages.filter(|series| series.unit() == unit && series.len() >= length);
     as_often.max_by_key(|series| series.points().last().map(|point| point.order))
 }
 
 #[cfg(test)]
 pub mod tests {
     use super::*;
-    use crate::report::analyse::fixtures::{bytes, process_and_finding, sample, sizes};
+    use crate::report::analyse::findings;
+    use crate::report::analyse::fixtures::{bytes, finding_of, processes, sample, sizes};
     use crate::report::model::Size;
     use crate::report::units::MB;
     use flarena_shared::marker::Marker;
@@ -148,8 +141,8 @@ pub mod tests {
 
     /// The estimate after 24 rounds of 10 minutes.
     fn estimate_of(marker: impl Fn(usize) -> Marker, given: Option<f64>) -> Option<TimeToLimit> {
-        let (process, finding) = process_and_finding((0..24).map(marker));
-        TimeToLimit::estimate(&process, &finding, given)
+        let processes = processes((0..24).map(marker)).leak();
+        findings(processes, given, |_| true)[0].time_to_limit()
     }
 
     /// The estimate for a process that grows by `per_round` MB, with a limit in MB.
@@ -263,11 +256,8 @@ pub mod tests {
                     ..sample(seq, sizes(&known))
                 }
             };
-            let (process, finding) = process_and_finding((0..48).map(marker));
-            TimeToLimit::estimate(&process, &finding, None)
-                .unwrap()
-                .left
-                / MB
+            let limit = finding_of((0..48).map(marker)).time_to_limit();
+            limit.unwrap().left / MB
         };
         let expected = 8192.0 - (1024.0 + 50.0 * 47.0 + 500.0);
         for stage in ["train", "send"] {

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::sweep::{changes, Change, Sum, Timeline};
-use super::ProcessReport;
+use super::Finding;
 use crate::report::model::Process;
 
 /// Moments of the chart. Each is the one with the highest total in its part of the time.
@@ -53,35 +53,35 @@ pub struct Together {
 }
 
 /// The sum of some processes. `None` without times.
-pub fn sum_of<'a>(reports: impl IntoIterator<Item = &'a ProcessReport>) -> Option<Sum> {
-    let all: Vec<Change> = reports.into_iter().flat_map(held).collect();
+pub fn sum_of<'a>(findings: impl IntoIterator<Item = &'a Finding<'a>>) -> Option<Sum> {
+    let all: Vec<Change> = findings.into_iter().flat_map(held).collect();
     Some(Timeline::of([&all], f64::NAN)?.sum())
 }
 
-fn held(report: &ProcessReport) -> Vec<Change> {
-    changes(report, |markers, place| [markers[place].held(); 2])
+fn held(finding: &Finding) -> Vec<Change> {
+    changes(finding, |markers, place| [markers[place].held(); 2])
 }
 
 impl Together {
     /// `None` if no marker has a time.
-    pub fn of(reports: &[ProcessReport]) -> Option<Together> {
-        let groups = groups(reports);
-        let ends = reports.iter().map(|report| report.process.last_time());
+    pub fn of(findings: &[Finding]) -> Option<Together> {
+        let groups = groups(findings);
+        let ends = findings.iter().map(|finding| finding.process.last_time());
         let last = ends.clone().flatten().fold(f64::NAN, f64::max);
         let timeline = Timeline::of(groups.iter().map(|group| &group.changes), last)?;
         let sum = timeline.sum();
-        let killed = reports.iter().filter(|report| report.is_killed());
-        let killed = killed.map(|report| &report.process);
+        let killed = findings.iter().filter(|finding| finding.is_killed());
+        let killed = killed.map(|finding| finding.process);
         let kills = killed.filter_map(|process| Some((process.last_time()?, process.full_name())));
         Some(Together {
             groups,
             start: timeline.start,
-            limit: shared_limit(reports),
+            limit: shared_limit(findings),
             sum,
             moments: moments(&timeline),
             kills: kills.collect(),
             undated: ends.filter(Option::is_none).count(),
-            processes: reports.len(),
+            processes: findings.len(),
         })
     }
 
@@ -95,18 +95,20 @@ impl Together {
     }
 }
 
-fn groups(reports: &[ProcessReport]) -> Vec<Group> {
-    let sites = reports.iter().map(|report| report.process.site_or_name());
+fn groups(findings: &[Finding]) -> Vec<Group> {
+    let sites = findings
+        .iter()
+        .map(|finding| finding.process.site_or_name());
     let sites: Vec<String> = sites.collect();
     let is_by_site = sites.iter().any(|site| *site != sites[0]);
     let mut named: BTreeMap<String, Vec<Change>> = BTreeMap::new();
-    for (report, site) in reports.iter().zip(sites) {
-        let process = &report.process;
+    for (finding, site) in findings.iter().zip(sites) {
+        let process = finding.process;
         let name = match is_by_site {
             true => site,
             false => format!("{} {}", process.process_name(), process.pid_text()),
         };
-        named.entry(name).or_default().extend(held(report));
+        named.entry(name).or_default().extend(held(finding));
     }
     let mut groups: Vec<Group> = named.into_iter().map(Group::of).collect();
     groups.sort_by(|a, b| b.peak.total_cmp(&a.peak));
@@ -141,19 +143,19 @@ fn moments(timeline: &Timeline) -> Vec<Moment> {
 }
 
 /// The limit of the control group that all processes share.
-fn shared_limit(reports: &[ProcessReport]) -> Option<f64> {
-    let group = |report: &ProcessReport| {
+fn shared_limit(findings: &[Finding]) -> Option<f64> {
+    let group = |finding: &Finding| {
         let Process {
             boot,
             cgroup,
             cgroup_limit,
             ..
-        } = &report.process;
+        } = finding.process;
         (*boot, *cgroup, *cgroup_limit)
     };
-    let shared @ (boot, path, limit) = group(reports.first()?);
-    let is_one = reports.iter().all(|report| group(report) == shared);
-    limit.filter(|_| reports.len() == 1 || is_one && boot.is_some() && path.is_some())
+    let shared @ (boot, path, limit) = group(findings.first()?);
+    let is_one = findings.iter().all(|finding| group(finding) == shared);
+    limit.filter(|_| findings.len() == 1 || is_one && boot.is_some() && path.is_some())
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ mod sentence;
 use flarena_shared::stages::Stage;
 
 use super::analyse::{
-    Allocated, Finding, GpuGrowth, GrowthInside, LimitOf, ProcessReport, Quantity, TimeToLimit,
+    growth_inside, Allocated, Finding, GrowthInside, LimitOf, Quantity, TimeToLimit,
 };
 use super::calendar::time_of_day;
 use super::model::{Point, Process};
@@ -29,19 +29,19 @@ const KEEPS_MODELS: &str =
 
 /// A kill, the allocation without room, the evidence for the verdict, the time to the limit of a growing process, and
 /// growth inside a stage.
-pub fn evidence(report: &ProcessReport) -> String {
-    let (process, finding) = (&report.process, &report.finding);
+pub fn evidence(finding: &Finding) -> String {
+    let process = finding.process;
     let keeps_models = process.series(Stage::CacheKept.name()).is_some();
-    let kill = report.kill.as_ref();
-    let limit = report.time_to_limit.as_ref().filter(|_| kill.is_none());
+    let kill = finding.kill.as_ref();
+    let limit = finding.time_to_limit().filter(|_| kill.is_none());
     let sentences = [
         kill.map(|kill| kill::sentence(kill, process)),
         process.refused.as_ref().map(kill::refused),
-        Some(sentence::sentence(process, finding)),
+        Some(sentence::sentence(finding)),
         peaks(finding),
-        limit.map(|estimate| limit_sentence(process, estimate)),
-        report.gpu_growth.as_ref().map(gpu_sentence),
-        report.growth_inside.as_ref().map(growth_inside),
+        limit.map(|estimate| limit_sentence(process, &estimate)),
+        gpu(finding),
+        growth_inside(process).map(inside),
         keeps_models.then(|| KEEPS_MODELS.to_owned()),
     ];
     let sentences = sentences.into_iter().flatten();
@@ -54,11 +54,11 @@ pub fn evidence(report: &ProcessReport) -> String {
 }
 
 /// The settings or the code to change; `None` if nothing needs a change.
-pub fn remedy(report: &ProcessReport) -> Option<String> {
-    let kill = report.kill.as_ref();
-    let verdict = remedy::of_verdict(&report.process, &report.finding);
-    let verdict = verdict.or_else(|| kill.map(|_| kill::remedy(&report.process)));
-    let gpu = report.gpu_growth.as_ref().map(remedy::of_gpu);
+pub fn remedy(finding: &Finding) -> Option<String> {
+    let kill = finding.kill.as_ref();
+    let verdict = remedy::of_verdict(finding);
+    let verdict = verdict.or_else(|| kill.map(|_| kill::remedy(finding.process)));
+    let gpu = finding.gpu_growth.as_ref().map(remedy::of_gpu);
     let both = verdict.into_iter().chain(gpu.map(str::to_owned));
     both.reduce(|one, other| format!("{one}. {other}"))
 }
@@ -72,8 +72,9 @@ fn peaks(finding: &Finding) -> Option<String> {
 }
 
 /// `GPU memory grows by 12.0 MB/round (95 % interval: ...) at stage send: PyTorch's cache has reserved more.`
-fn gpu_sentence(growth: &GpuGrowth) -> String {
-    let rate = rate_per(&growth.reserved, growth.unit.name(), Amount::Size);
+fn gpu(finding: &Finding) -> Option<String> {
+    let growth = finding.gpu_growth.as_ref()?;
+    let rate = rate_per(&growth.reserved, finding.unit.name(), Amount::Size);
     let part = match growth.allocated {
         Allocated::Grows => "the program holds more in tensors",
         Allocated::DoesNotGrow => {
@@ -81,13 +82,15 @@ fn gpu_sentence(growth: &GpuGrowth) -> String {
         }
         Allocated::Unclear => "PyTorch's cache has reserved more",
     };
-    let stage = printable(&growth.stage);
-    format!("GPU memory grows by {rate} at stage {stage}: {part}.")
+    let stage = printable(finding.stage);
+    Some(format!(
+        "GPU memory grows by {rate} at stage {stage}: {part}."
+    ))
 }
 
 /// `It grew by 690.0 MB in 72 s after the marker train of round 12.`
 /// `After the marker train of round 12 it held 690.0 MB more for a time.`
-fn growth_inside(growth: &GrowthInside) -> String {
+fn inside(growth: GrowthInside) -> String {
     let (place, bytes) = (place(&growth.stage, growth.round), size(growth.bytes));
     if growth.has_fallen {
         return format!("After {place} it held {bytes} more for a time.");
@@ -135,12 +138,12 @@ pub fn reaches_limit(process: &Process, estimate: &TimeToLimit) -> String {
 }
 
 /// The facts about a process, besides its name and verdict.
-pub fn facts(report: &ProcessReport) -> Vec<String> {
-    let process = &report.process;
+pub fn facts(finding: &Finding) -> Vec<String> {
+    let process = finding.process;
     let known = |name: &str, bytes: Option<f64>| Some(format!("{name} {}", size(bytes?)));
     let (unfinished, began_as) = (process.ended_without_exit, &process.began_as);
     let (job, became) = (process.job.as_ref(), process.became.as_ref());
-    let shared = known("PSS", report.last_pss);
+    let shared = known("PSS", process.last_pss());
     let facts = [
         (unfinished > 0).then(|| format!("{unfinished} ended without the marker exit")),
         job.map(|job| format!("job {job}")),
@@ -187,10 +190,11 @@ fn has_ended(process: &Process) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::analyse::fixtures::analyse;
-    use crate::report::analyse::fixtures::{analyse_ended, bytes, processes, sample, sizes};
+    use crate::report::analyse::fixtures::{analyse, analyse_ended, finding_of};
+    use crate::report::analyse::fixtures::{bytes, processes, sample, sizes};
     use crate::report::analyse::stats::Slope;
-    use crate::report::model::{Size, Unit};
+    use crate::report::analyse::GpuGrowth;
+    use crate::report::model::Size;
     use crate::report::units::MB;
     use flarena_shared::marker::Marker;
 
@@ -202,7 +206,7 @@ mod tests {
                 sample(round, sizes(&[(Size::Rss, 300.0), (Size::Pss, pss)]))
             }
         };
-        let text = |pss| facts(&analyse(processes((0..10).map(marker(pss))))[0]).join(", ");
+        let text = |pss| facts(&finding_of((0..10).map(marker(pss)))).join(", ");
         let expected = "PSS 64.0 MB (shares memory with a forked process)";
         assert!(text(64.0).contains(expected), "{}", text(64.0));
         assert!(!text(f64::NAN).contains("PSS"), "{}", text(f64::NAN));
@@ -217,7 +221,7 @@ mod tests {
                 ..marker(12)
             };
             let all = (0..12).map(marker).chain([kept]);
-            evidence(&analyse(processes(all))[0])
+            evidence(&finding_of(all))
         };
         assert!(
             text("cache_kept").contains("clear_cache=False"),
@@ -234,7 +238,7 @@ mod tests {
             cgroup_limit_bytes: bytes(8192.0),
             ..sample(round, sizes(&[(Size::Rss, 3072.0 + 100.0 * round as f64)]))
         };
-        let text = evidence(&analyse(processes((0..24).map(marker)))[0]);
+        let text = evidence(&finding_of((0..24).map(marker)));
         let end = " At this rate the process reaches its limit of 8.00 GB in about 4.7 h";
         assert!(text.contains(end), "{text}");
     }
@@ -247,13 +251,13 @@ mod tests {
             stage: if round < 24 { "send" } else { "exit" }.into(),
             ..sample(round, sizes(&[(Size::Rss, 3072.0 + 100.0 * round as f64)]))
         };
-        let mut report = analyse(processes((0..25).map(marker))).remove(0);
-        let text = evidence(&report);
+        let text = evidence(&finding_of((0..25).map(marker)));
         let end =
             " At this rate the process would have reached its limit of 8.00 GB in about 4.5 h";
         assert!(text.contains(end), "{text}");
-        report.process.processes = 25;
-        let text = evidence(&report);
+        let mut process = processes((0..25).map(marker)).remove(0);
+        process.processes = 25;
+        let text = evidence(&analyse(vec![process])[0]);
         let end = " At this rate the process reaches its limit of 8.00 GB in about 4.5 h";
         assert!(text.contains(end), "{text}");
     }
@@ -266,7 +270,7 @@ mod tests {
                 cgroup_limit_bytes: bytes(limit),
                 ..sample(round, sizes(&[(Size::Rss, 1000.0 + 100.0 * round as f64)]))
             };
-            evidence(&analyse(processes((0..24).map(marker)))[0])
+            evidence(&finding_of((0..24).map(marker)))
         };
         let near = text(3350.0);
         assert!(
@@ -316,7 +320,7 @@ mod tests {
                 ..sample(round, sizes(&kinds))
             }
         };
-        let text = |rounds| evidence(&analyse(processes((0..rounds).map(marker)))[0]);
+        let text = |rounds| evidence(&finding_of((0..rounds).map(marker)));
         let alone = text(23);
         assert!(alone.starts_with("live memory grows"), "{alone}");
         let behind = text(24);
@@ -336,11 +340,13 @@ mod tests {
         let growth = GpuGrowth {
             reserved,
             allocated: Allocated::DoesNotGrow,
-            unit: Unit::Round,
-            stage: "send".into(),
+        };
+        let finding = Finding {
+            gpu_growth: Some(growth.clone()),
+            ..finding_of([sample(0, sizes(&[(Size::Rss, 300.0)]))])
         };
         assert_eq!(
-            gpu_sentence(&growth),
+            gpu(&finding).unwrap(),
             "GPU memory grows by 12.0 MB/round (95 % interval: 11.0 to 13.0 MB) at stage send: PyTorch's cache has \
              reserved more, and the tensors in it do not grow as fast."
         );
@@ -350,7 +356,7 @@ mod tests {
     #[test]
     fn growth_has_its_stage_round_and_rate() {
         let growth_of = |seconds, round, has_fallen| {
-            growth_inside(&GrowthInside {
+            inside(GrowthInside {
                 stage: "train".into(),
                 round,
                 bytes: 690.0 * MB,

@@ -37,14 +37,17 @@ pub fn rounds_phrase(finding: &Finding) -> String {
     let stage = match finding.quantity == Quantity::Peak {
         // The peaks are between the stages.
         true => String::new(),
-        false => format!(" at stage {}", printable(&finding.stage)),
+        false => format!(" at stage {}", printable(finding.stage)),
     };
     rounds + &stage
 }
 
 /// The rounds after the warm-up.
 pub fn settled_rounds(finding: &Finding) -> u64 {
-    finding.rounds.saturating_sub(finding.trend.warm_up as u64)
+    finding
+        .series
+        .rounds
+        .saturating_sub(finding.trend.warm_up as u64)
 }
 
 /// `3 rounds`, or markers if the axis shows no rounds

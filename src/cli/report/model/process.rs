@@ -8,6 +8,7 @@ use super::collections::Collections;
 use super::order::{Order, SeenNumbers};
 use super::series::{Point, Series};
 use super::site_history::SiteHistory;
+use super::sizes::Size;
 
 /// Stages beyond this number are counted as one. A program has so many if it puts a step number
 /// into their names.
@@ -325,6 +326,20 @@ impl Process {
         let others = [Stage::Periodic, Stage::AtLimit].map(Stage::name);
         let own = self.visits().filter(|(name, _)| !others.contains(name));
         own.max_by_key(|(_, point)| point.order)
+    }
+
+    pub fn last_rss(&self) -> Option<f64> {
+        self.last_visit().map(|(_, point)| point.sizes.rss())
+    }
+
+    /// At the last marker that has it. A process that shares no memory has none.
+    pub fn last_pss(&self) -> Option<f64> {
+        let pss = |point: &Point| Some((point.order, point.sizes.get(Size::Pss)?));
+        let latest = self
+            .points()
+            .filter_map(pss)
+            .max_by_key(|(order, _)| *order);
+        latest.map(|(_, pss)| pss)
     }
 
     /// Time of the last marker, in seconds since 1970.

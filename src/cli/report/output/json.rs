@@ -5,9 +5,7 @@ use std::io::{self, Write};
 use serde_json::{json, Value};
 
 use crate::report::analyse::stats::Slope;
-use crate::report::analyse::{
-    Allocated, GpuGrowth, PeakGrowth, ProcessReport, Request, StageReport,
-};
+use crate::report::analyse::{growth_inside, Allocated, Finding, PeakGrowth, Request, StageGrowth};
 use crate::report::explain;
 use crate::report::model::{Point, SiteHistory, Size, Sizes};
 use crate::report::read::FileReport;
@@ -19,7 +17,7 @@ const REPORT_VERSION: u32 = 2;
 /// Writes one process at a time. One value for many processes would need several times the memory.
 pub fn write(
     out: &mut impl Write,
-    reports: &[ProcessReport],
+    findings: &[Finding],
     files: &[FileReport],
     requests: &[Request],
 ) -> io::Result<()> {
@@ -28,9 +26,9 @@ pub fn write(
         out,
         "{{\"version\":{REPORT_VERSION},\"files\":{files},\"processes\":["
     )?;
-    for (i, report) in reports.iter().enumerate() {
+    for (i, finding) in findings.iter().enumerate() {
         let comma = if i > 0 { "," } else { "" };
-        write!(out, "{comma}\n{}", process(report))?;
+        write!(out, "{comma}\n{}", process(finding))?;
     }
     writeln!(out, "],\n\"memory_to_request\":{}}}", json!(requests))
 }
@@ -47,11 +45,11 @@ fn file(file: &FileReport) -> Value {
     })
 }
 
-fn process(report: &ProcessReport) -> Value {
-    let (process, finding) = (&report.process, &report.finding);
+fn process(finding: &Finding) -> Value {
+    let process = finding.process;
     let pace = finding.pace.as_ref();
     let kill = |is_certain: bool| {
-        let kill = report.kill.as_ref();
+        let kill = finding.kill.as_ref();
         kill.filter(|kill| kill.is_certain() == is_certain)
     };
     let mut value = json!({
@@ -72,11 +70,11 @@ fn process(report: &ProcessReport) -> Value {
         "allocator": process.alloc,
         "markers": process.markers,
         "verdict": finding.verdict.name(),
-        "evidence": explain::evidence(report),
-        "growth_inside_stage": report.growth_inside,
-        "remedy": explain::remedy(report),
+        "evidence": explain::evidence(finding),
+        "growth_inside_stage": growth_inside(process),
+        "remedy": explain::remedy(finding),
         "stage": finding.stage,
-        "rounds": finding.rounds,
+        "rounds": finding.series.rounds,
         "warm_up_rounds": finding.trend.warm_up,
         "unit": finding.unit.name(),
         "seconds_per_round": pace.map(|pace| pace.seconds.per_x),
@@ -86,20 +84,20 @@ fn process(report: &ProcessReport) -> Value {
         "growth": per_round(&finding.trend.slope),
         "growth_of": finding.quantity,
         "growth_that_matters_bytes_per_round": finding.trend.threshold,
-        "limit_reached": report.time_to_limit,
+        "limit_reached": finding.time_to_limit(),
         "growth_parts_bytes_per_round": finding.parts,
         "typical": sizes(&finding.typical),
-        "last_rss_bytes": report.last_rss,
-        "last_pss_bytes": report.last_pss,
+        "last_rss_bytes": process.last_rss(),
+        "last_pss_bytes": process.last_pss(),
         "peak_rss_bytes": process.peak_rss,
         "cgroup_limit_bytes": process.cgroup_limit,
         "allocated_at": sites::explanation(&process.allocation_sites, finding.verdict),
         "allocation_sites": allocation_sites(&process.allocation_sites),
-        "stages": report.stages.iter().map(stage).collect::<Vec<_>>(),
+        "stages": finding.stages.iter().map(stage).collect::<Vec<_>>(),
     });
     // One `json!` cannot have so many fields.
     value["growth_of_peak_in_round"] = json!(finding.peak_growth.as_ref().map(peak_growth));
-    value["gpu_growth"] = json!(report.gpu_growth.as_ref().map(gpu_growth));
+    value["gpu_growth"] = json!(gpu_growth(finding));
     value["at_limit"] = json!(process.refused);
     value["killed"] = json!(kill(true));
     value["kill_candidate"] = json!(kill(false));
@@ -116,16 +114,17 @@ fn peak_growth(peak: &PeakGrowth) -> Value {
     value
 }
 
-fn gpu_growth(growth: &GpuGrowth) -> Value {
-    json!({
-        "stage": growth.stage,
+fn gpu_growth(finding: &Finding) -> Option<Value> {
+    let growth = finding.gpu_growth.as_ref()?;
+    Some(json!({
+        "stage": finding.stage,
         "reserved": per_round(&growth.reserved),
         "of": match growth.allocated {
             Allocated::Grows => Some("tensors"),
             Allocated::DoesNotGrow => Some("cache"),
             Allocated::Unclear => None,
         },
-    })
+    }))
 }
 
 fn last_marker((stage, point): (&str, &Point)) -> Value {
@@ -137,14 +136,14 @@ fn last_marker((stage, point): (&str, &Point)) -> Value {
     })
 }
 
-fn stage(stage: &StageReport) -> Value {
+fn stage(one: &StageGrowth) -> Value {
     json!({
-        "stage": stage.stage,
-        "rounds": stage.rounds,
-        "first_rss_bytes": stage.first,
-        "last_rss_bytes": stage.last,
-        "peak_rss_bytes": stage.peak,
-        "growth": stage.growth.as_ref().map(per_round),
+        "stage": one.stage,
+        "rounds": one.series.rounds,
+        "first_rss_bytes": one.series.first_rss(),
+        "last_rss_bytes": one.series.last_rss(),
+        "peak_rss_bytes": one.series.peak_rss(),
+        "growth": one.slope.as_ref().map(per_round),
     })
 }
 

@@ -29,8 +29,8 @@ pub struct FileReport {
     pub markers: u64,
     /// Lines without a marker, such as most lines of a log.
     pub other_lines: u64,
-    /// Each message, with its line if it concerns one.
-    pub messages: Vec<(Option<u64>, String)>,
+    /// In the form of a compiler: `file:line: message`, or `file: message`.
+    pub messages: Vec<String>,
     /// Number of messages that are not in `messages`.
     pub omitted_messages: u64,
     /// A part of the file could not be read.
@@ -62,27 +62,31 @@ impl FileReport {
 
     fn add_note(&mut self, line: Option<u64>, text: impl Into<String>) {
         if self.messages.len() < MAX_MESSAGES {
-            self.messages.push((line, text.into()));
+            let line = line.map_or(String::new(), |line| format!(":{line}"));
+            let text = text.into();
+            self.messages.push(format!("{}{line}: {text}", self.path));
         } else {
             self.omitted_messages += 1;
         }
     }
 
-    /// The messages in the form of a compiler: `file:line: message`.
+    /// The messages, and the number of further ones.
     pub fn printed_messages(&self) -> impl Iterator<Item = String> + '_ {
-        let path = &self.path;
-        let message = move |(line, text): &(Option<u64>, String)| match line {
-            Some(line) => format!("{path}:{line}: {text}"),
-            None => format!("{path}: {text}"),
-        };
-        let omitted = Some(self.omitted_messages).filter(|omitted| *omitted > 0);
-        let omitted = omitted.map(|omitted| format!("{path}: {omitted} more messages"));
-        self.messages.iter().map(message).chain(omitted)
+        let omitted = self.omitted_messages;
+        let omitted = (omitted > 0).then(|| format!("{}: {omitted} more messages", self.path));
+        self.messages.iter().cloned().chain(omitted)
     }
 }
 
+/// The messages about some files.
+pub fn messages(files: &[FileReport]) -> impl Iterator<Item = String> {
+    let each = files.iter().flat_map(FileReport::printed_messages);
+    let each = each.chain(message_about_repeated_markers(files));
+    each.chain(message_about_files_without_markers(files))
+}
+
 /// One message for all files without markers. If no file has any, it names the forms that are read.
-pub fn message_about_files_without_markers(files: &[FileReport]) -> Option<String> {
+fn message_about_files_without_markers(files: &[FileReport]) -> Option<String> {
     const FORMS: &str = "; read are JSON lines of FLARENA_MARKER_FILE and `[RSS]` lines, also behind the prefix of a \
                          log or inside the message of a JSON log, plain or gzip, in UTF-8, or in UTF-16 with a mark";
     // A file without a marker is normal for a log. One with a message has that instead.
@@ -98,7 +102,7 @@ pub fn message_about_files_without_markers(files: &[FileReport]) -> Option<Strin
 }
 
 /// One message for all files with markers that were read before.
-pub fn message_about_repeated_markers(files: &[FileReport]) -> Option<String> {
+fn message_about_repeated_markers(files: &[FileReport]) -> Option<String> {
     let repeating = files.iter().filter(|file| file.repeated_markers > 0);
     let repeating: Vec<&FileReport> = repeating.collect();
     let markers: u64 = repeating.iter().map(|file| file.repeated_markers).sum();

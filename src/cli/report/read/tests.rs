@@ -29,8 +29,18 @@ fn read_text(name: &str, text: &str) -> (Vec<Process>, FileReport) {
 }
 
 fn messages(report: &FileReport) -> Vec<(Option<u64>, &str)> {
-    let messages = report.messages.iter();
-    messages.map(|(line, text)| (*line, &text[..])).collect()
+    fn message<'a>(report: &FileReport, text: &'a str) -> (Option<u64>, &'a str) {
+        let text = &text[report.path.len() + 1..];
+        match text
+            .split_once(": ")
+            .map(|(line, text)| (line.parse().ok(), text))
+        {
+            Some((Some(line), text)) => (Some(line), text),
+            Some((None, _)) | None => (None, text.trim_start()),
+        }
+    }
+    let all = report.messages.iter();
+    all.map(|text| message(report, text)).collect()
 }
 
 /// The points of the first stage.

@@ -4,7 +4,7 @@
 use super::scale::Axis;
 use super::stages::{keys, parts, SWAP, WHOLE};
 use super::{thinned, visible, Chart, Key};
-use crate::report::analyse::{Group, ProcessReport, Together};
+use crate::report::analyse::{Finding, Group, Together};
 use crate::report::calendar::time_of_day;
 use crate::report::model::Point;
 use crate::report::units::size;
@@ -35,9 +35,11 @@ pub fn together(all: &Together) -> Option<Chart> {
 }
 
 /// `None` for a process with fewer than two rounds.
-pub fn rounds(report: &ProcessReport) -> Option<Chart> {
-    let series = report.series().filter(|series| series.len() > 1)?;
-    let points: Vec<(f64, &Point)> = series.positioned().collect();
+pub fn rounds(finding: &Finding) -> Option<Chart> {
+    let points: Vec<(f64, &Point)> = finding.series.positioned().collect();
+    if points.len() < 2 {
+        return None;
+    }
     let points = thinned(&points, MAX_ROUNDS, |(_, point)| point.sizes.rss());
     let columns = points.iter().map(|(x, point)| (*x, parts(&point.sizes)));
     let mut columns: Vec<Column> = columns.collect();
@@ -50,14 +52,14 @@ pub fn rounds(report: &ProcessReport) -> Option<Chart> {
         }
     }
     let has_swap = columns.iter().any(|(_, parts)| parts[SWAP] > 0.0);
-    let (finding, unit) = (&report.finding, report.finding.unit.name());
+    let unit = finding.unit.name();
     Some(Chart {
         title: format!("Over {unit}s"),
         note: format!("at {}", finding.stage),
         size: (530.0, 240.0),
         axis: Axis::Count(unit),
         // Swap is not in the limit.
-        limit: report.process.cgroup_limit.filter(|_| !has_swap),
+        limit: finding.process.cgroup_limit.filter(|_| !has_swap),
         warm_up: (finding.trend.warm_up > 0).then_some(finding.trend.settled_from),
         ..stacked(&visible(&keys(), &columns), &columns, |x| {
             format!("{unit} {x:.0}")

@@ -4,7 +4,7 @@
 use maud::{html, Markup};
 
 use super::{figure, key, visible, Key};
-use crate::report::analyse::{median_sizes, ProcessReport};
+use crate::report::analyse::{median_sizes, Finding};
 use crate::report::model::{Series, Size, Sizes};
 use crate::report::units::{size, MB};
 
@@ -14,12 +14,12 @@ const MAX_BARS: usize = 14;
 pub const WHOLE: usize = 5;
 pub const SWAP: usize = 6;
 
-pub fn chart(report: &ProcessReport) -> Markup {
+pub fn chart(finding: &Finding) -> Markup {
     let typical = |series: &Series| {
-        let settled = series.settled(report.finding.trend.warm_up);
+        let settled = series.settled(finding.trend.warm_up);
         median_sizes(settled.iter().map(|point| &point.sizes))
     };
-    let all = report.process.stages.iter();
+    let all = finding.process.stages.iter();
     let rounds = all.clone().map(|(_, series)| series.len()).max();
     // Others, such as the exit, are no part of a round.
     let is_regular = |(_, series): &&(Box<str>, Series)| Some(2 * series.len()) >= rounds;
