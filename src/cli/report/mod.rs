@@ -125,7 +125,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             meets_any = true;
         }
     }
-    let is_read = !files.iter().flatten().any(|file| file.is_incomplete);
+    let is_read = files.iter().flatten().all(|file| file.fully_read);
     let is_complete = is_saved && is_read && !runs.iter().any(Vec::is_empty);
     Ok(ExitCode::from(match () {
         () if meets_any => exit::PROBLEM,

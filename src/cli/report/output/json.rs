@@ -21,7 +21,7 @@ pub fn write(
     files: &[FileReport],
     requests: &[Request],
 ) -> io::Result<()> {
-    let files: Value = files.iter().map(file).collect();
+    let files = json!(files);
     write!(
         out,
         "{{\"version\":{REPORT_VERSION},\"files\":{files},\"processes\":["
@@ -31,18 +31,6 @@ pub fn write(
         write!(out, "{comma}\n{}", process(finding))?;
     }
     writeln!(out, "],\n\"memory_to_request\":{}}}", json!(requests))
-}
-
-fn file(file: &FileReport) -> Value {
-    json!({
-        "path": file.path,
-        "lines": file.lines,
-        "markers": file.markers,
-        "other_lines": file.other_lines,
-        "repeated_markers": file.repeated_markers,
-        "fully_read": !file.is_incomplete,
-        "messages": file.printed_messages().collect::<Vec<_>>(),
-    })
 }
 
 fn process(finding: &Finding) -> Value {

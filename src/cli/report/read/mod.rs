@@ -13,28 +13,28 @@ use std::path::{Path, PathBuf};
 
 use flarena_shared::marker::{Marker, FORMAT_VERSION};
 use flarena_shared::system_error::reason;
+use serde::Serialize;
 
 use crate::report::model::{Notice, Order, Process, Store};
 use crate::report::units::printable;
 use line::Part;
 use source::Lines;
 
-/// Messages that are printed per file. Further ones are counted.
+/// Messages per file. Further ones are counted.
 const MAX_MESSAGES: usize = 5;
 
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize)]
 pub struct FileReport {
     pub path: String,
     pub lines: u64,
     pub markers: u64,
     /// Lines without a marker, such as most lines of a log.
     pub other_lines: u64,
-    /// In the form of a compiler: `file:line: message`, or `file: message`.
+    /// In the form of a compiler: `file:line: message`, or `file: message`. Of many the last one says how many are left out.
     pub messages: Vec<String>,
-    /// Number of messages that are not in `messages`.
-    pub omitted_messages: u64,
-    /// A part of the file could not be read.
-    pub is_incomplete: bool,
+    #[serde(skip)]
+    omitted_messages: u64,
+    pub fully_read: bool,
     /// Markers that were read before, from this or another file.
     pub repeated_markers: u64,
 }
@@ -43,6 +43,7 @@ impl FileReport {
     fn of(path: &Path) -> Self {
         FileReport {
             path: printable(&path.to_string_lossy()),
+            fully_read: true,
             ..FileReport::default()
         }
     }
@@ -56,31 +57,26 @@ impl FileReport {
 
     /// Adds a message about data that could not be read.
     fn add_error(&mut self, line: Option<u64>, text: impl Into<String>) {
-        self.is_incomplete = true;
+        self.fully_read = false;
         self.add_note(line, text);
     }
 
     fn add_note(&mut self, line: Option<u64>, text: impl Into<String>) {
-        if self.messages.len() < MAX_MESSAGES {
-            let line = line.map_or(String::new(), |line| format!(":{line}"));
-            let text = text.into();
-            self.messages.push(format!("{}{line}: {text}", self.path));
-        } else {
+        let (path, text) = (&self.path, text.into());
+        let line = line.map_or(String::new(), |line| format!(":{line}"));
+        let mut message = format!("{path}{line}: {text}");
+        if self.messages.len() >= MAX_MESSAGES {
+            self.messages.truncate(MAX_MESSAGES);
             self.omitted_messages += 1;
+            message = format!("{path}: {} more messages", self.omitted_messages);
         }
-    }
-
-    /// The messages, and the number of further ones.
-    pub fn printed_messages(&self) -> impl Iterator<Item = String> + '_ {
-        let omitted = self.omitted_messages;
-        let omitted = (omitted > 0).then(|| format!("{}: {omitted} more messages", self.path));
-        self.messages.iter().cloned().chain(omitted)
+        self.messages.push(message);
     }
 }
 
 /// The messages about some files.
 pub fn messages(files: &[FileReport]) -> impl Iterator<Item = String> {
-    let each = files.iter().flat_map(FileReport::printed_messages);
+    let each = files.iter().flat_map(|file| file.messages.clone());
     let each = each.chain(message_about_repeated_markers(files));
     each.chain(message_about_files_without_markers(files))
 }
