@@ -61,7 +61,7 @@ impl Pace {
 /// Seconds between two points; 0 if the clock was set back.
 fn seconds_between(pair: &[Point]) -> Option<f64> {
     let seconds = |of: fn(&Point) -> Option<f64>| Some(of(&pair[1])? - of(&pair[0])?);
-    let seconds = seconds(Point::mono).or_else(|| seconds(|point| point.t))?;
+    let seconds = seconds(|point| point.mono).or_else(|| seconds(|point| point.t))?;
     Some(seconds.max(0.0))
 }
 

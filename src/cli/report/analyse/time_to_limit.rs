@@ -25,12 +25,10 @@ pub enum LimitOf {
 
 #[derive(Serialize)]
 pub struct TimeToLimit {
-    #[serde(rename = "limit_bytes")]
-    pub limit: f64,
+    pub limit_bytes: f64,
     pub limit_of: LimitOf,
     /// Bytes that are left at the peak of a round. All processes of a control group count for its limit.
-    #[serde(rename = "left_bytes")]
-    pub left: f64,
+    pub left_bytes: f64,
     /// Seconds until the limit, and their bounds.
     pub seconds: f64,
     #[serde(rename = "low_95")]
@@ -52,9 +50,9 @@ impl Finding<'_> {
         let lowest = peaks.iter().copied().fold(f64::INFINITY, f64::min);
         let typical = left(median(&peaks));
         Some(TimeToLimit {
-            limit,
+            limit_bytes: limit,
             limit_of,
-            left: typical,
+            left_bytes: typical,
             seconds: typical / growth.per_x * pace.per_x,
             earliest: left(highest) / growth.high * pace.low.max(0.0),
             latest: match growth.low > 0.0 {
@@ -91,8 +89,8 @@ fn recent_peaks(finding: &Finding, growth: Slope, limit_of: LimitOf) -> Option<V
     let series = end_of_round(finding)?;
     let points = series.points();
     let rises = |place: usize| {
-        let before = points[place.checked_sub(1)?].highest()?;
-        points[place].highest().filter(|highest| *highest > before)
+        let before = points[place.checked_sub(1)?].highest?;
+        points[place].highest.filter(|highest| *highest > before)
     };
     let at_marker = |place: usize, marker: &Point| {
         let peak = rises(place).map_or(marker.recent_peak, |rise| rise.max(marker.recent_peak));
@@ -188,12 +186,12 @@ pub mod tests {
             ..grown(Size::File, 10.0)(round)
         };
         let of_peaks = estimate_of(peaks, None).unwrap();
-        assert!((of_peaks.seconds / of_peaks.left * 10.0 * MB / 600.0 - 1.0).abs() < 0.05);
+        assert!((of_peaks.seconds / of_peaks.left_bytes * 10.0 * MB / 600.0 - 1.0).abs() < 0.05);
         let swapped = |round: usize| Marker {
             swap_bytes: bytes(6000.0),
             ..marker(round, 8192.0, 100.0)
         };
-        let left = |found: Option<TimeToLimit>| found.unwrap().left;
+        let left = |found: Option<TimeToLimit>| found.unwrap().left_bytes;
         let [with, without] = [estimate_of(swapped, None), estimate(8192.0, 100.0)].map(left);
         assert!((with - without).abs() < MB, "{with} {without}");
     }
@@ -207,7 +205,7 @@ pub mod tests {
         let [with, without] = [&with_peaks as &dyn Fn(usize) -> _, &|round| {
             marker(round, 8192.0, 100.0)
         }]
-        .map(|marker| estimate_of(marker, None).unwrap().left / MB);
+        .map(|marker| estimate_of(marker, None).unwrap().left_bytes / MB);
         assert!((without - with - 700.0).abs() < 1.0, "{with} {without}");
     }
 
@@ -217,8 +215,8 @@ pub mod tests {
             hwm_bytes: bytes(6000.0),
             ..marker(round, 8192.0, 100.0)
         };
-        let left = estimate_of(import, None).unwrap().left;
-        assert_eq!(left, estimate(8192.0, 100.0).unwrap().left);
+        let left = estimate_of(import, None).unwrap().left_bytes;
+        assert_eq!(left, estimate(8192.0, 100.0).unwrap().left_bytes);
     }
 
     #[test]
@@ -228,8 +226,8 @@ pub mod tests {
             peak_bytes: bytes(1024.0 + 100.0 * round as f64 + 300.0),
             ..marker(round, 8192.0, 100.0)
         };
-        let left = estimate_of(peak, None).unwrap().left;
-        let without = estimate(8192.0, 100.0).unwrap().left;
+        let left = estimate_of(peak, None).unwrap().left_bytes;
+        let without = estimate(8192.0, 100.0).unwrap().left_bytes;
         assert!(
             ((without - left) / MB - 300.0).abs() < 1.0,
             "{left} {without}"
@@ -257,7 +255,7 @@ pub mod tests {
                 }
             };
             let limit = finding_of((0..48).map(marker)).time_to_limit();
-            limit.unwrap().left / MB
+            limit.unwrap().left_bytes / MB
         };
         let expected = 8192.0 - (1024.0 + 50.0 * 47.0 + 500.0);
         for stage in ["train", "send"] {
@@ -280,8 +278,8 @@ pub mod tests {
             let estimate = estimate_of(marker, given).unwrap();
             (
                 estimate.limit_of,
-                estimate.limit / MB,
-                (estimate.left / MB).round(),
+                estimate.limit_bytes / MB,
+                (estimate.left_bytes / MB).round(),
             )
         };
         let (setting, option) = (bytes(4096.0), Some(5000.0 * MB));

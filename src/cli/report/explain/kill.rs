@@ -13,7 +13,7 @@ const MAX_NAMED: usize = 3;
 ///
 /// `The kernel may have killed it for lack of memory, ... It is one of 2 candidates; the largest: site-1 TR, pid 7; ...`
 pub fn sentence(kill: &Kill, process: &Process) -> String {
-    let (rss, limit) = (size(kill.rss), size(kill.limit));
+    let (rss, limit) = (size(kill.rss_bytes), size(kill.limit));
     let stage = kill.stage.as_ref();
     let after = stage.map_or(String::new(), |stage| {
         format!(", after {}", place(stage, kill.round))
@@ -23,7 +23,7 @@ pub fn sentence(kill: &Kill, process: &Process) -> String {
         Some(held) => format!("its control group {} of {limit}", size(held)),
         None => format!("the limit of its control group is {limit}"),
     };
-    let evidence = match kill.is_counted {
+    let evidence = match kill.counted_by_kernel {
         true => "The kernel counted a kill in its control group after its last marker.",
         false => "Its markers end near the limit, and none has the stage exit.",
     };
@@ -66,14 +66,14 @@ mod tests {
     use crate::report::analyse::fixtures::{processes, sample, sizes};
     use crate::report::units::MB;
 
-    fn text(is_counted: bool, stage: Option<&str>, candidates: &[&str]) -> String {
-        let group = if is_counted { 990.0 } else { f64::NAN };
+    fn text(counted_by_kernel: bool, stage: Option<&str>, candidates: &[&str]) -> String {
+        let group = if counted_by_kernel { 990.0 } else { f64::NAN };
         let known = sizes(&[(Size::Rss, 950.0), (Size::Cgroup, group)]);
         let kill = Kill {
-            is_counted,
+            counted_by_kernel,
             stage: stage.map(str::to_owned),
             round: stage.map(|_| 3),
-            rss: 950.0 * MB,
+            rss_bytes: 950.0 * MB,
             limit: 1000.0 * MB,
             candidates: (!candidates.is_empty()).then(|| Candidates {
                 count: candidates.len(),

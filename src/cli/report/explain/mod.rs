@@ -103,7 +103,7 @@ fn inside(growth: GrowthInside) -> String {
 /// `At this rate the process reaches its limit of 8.00 GB in about 9.0 h (7.5 h to 11.2 h).`
 fn limit_sentence(process: &Process, estimate: &TimeToLimit) -> String {
     let reaches = reaches_limit(process, estimate);
-    match estimate.left <= 0.0 {
+    match estimate.left_bytes <= 0.0 {
         true => format!("The process {reaches}."),
         false => format!("At this rate the process {reaches}."),
     }
@@ -122,7 +122,7 @@ pub fn reaches_limit(process: &Process, estimate: &TimeToLimit) -> String {
         LimitOf::Option => "the limit",
         LimitOf::Machine => "the memory of the machine",
     };
-    let limit = format!("{limit} of {}", size(estimate.limit));
+    let limit = format!("{limit} of {}", size(estimate.limit_bytes));
     let times = [estimate.seconds, estimate.earliest, estimate.latest];
     let [time, earliest, latest] = times.map(duration);
     let bounds = match estimate.latest.is_finite() {
@@ -131,7 +131,7 @@ pub fn reaches_limit(process: &Process, estimate: &TimeToLimit) -> String {
         false => format!(" ({earliest} at the earliest)"),
     };
     match () {
-        () if estimate.left <= 0.0 => format!("{is_at} {limit}"),
+        () if estimate.left_bytes <= 0.0 => format!("{is_at} {limit}"),
         () if estimate.seconds < SOON_SECONDS => format!("{reaches} {limit} within seconds"),
         () => format!("{reaches} {limit} in about {time}{bounds}"),
     }

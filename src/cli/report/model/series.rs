@@ -8,7 +8,7 @@ use flarena_shared::marker::Marker;
 use flarena_shared::stages::Stage;
 
 use super::order::Order;
-use super::sizes::{Number, Sizes};
+use super::sizes::Sizes;
 
 /// The samples of one round of one site, or of several neighbouring rounds in a long series.
 #[derive(Clone, Debug)]
@@ -19,7 +19,7 @@ pub struct Point {
     pub site: Option<u16>,
     pub t: Option<f64>,
     /// Seconds of a clock that is never set.
-    mono: Option<Number>,
+    pub mono: Option<f64>,
     /// Mean of the samples.
     pub sizes: Sizes,
     /// Highest RSS of the samples.
@@ -27,7 +27,7 @@ pub struct Point {
     /// Highest RSS since the marker before, as far as the library knows; at least `peak`.
     pub recent_peak: f64,
     /// Highest RSS of the process so far, by the kernel's count.
-    highest: Option<Number>,
+    pub highest: Option<f64>,
     /// Number of samples.
     pub count: u32,
     /// Number of visits: rounds of one site.
@@ -44,22 +44,14 @@ impl Point {
             round: marker.round,
             site,
             t: marker.t,
-            mono: marker.mono.and_then(Number::of),
+            mono: marker.mono,
             sizes,
             peak: rss,
             recent_peak: bytes(marker.peak_bytes).unwrap_or(rss).max(rss),
-            highest: bytes(marker.hwm_bytes).and_then(Number::of),
+            highest: bytes(marker.hwm_bytes),
             count: 1,
             visits: 1,
         }
-    }
-
-    pub fn mono(&self) -> Option<f64> {
-        self.mono.map(Number::get)
-    }
-
-    pub fn highest(&self) -> Option<f64> {
-        self.highest.map(Number::get)
     }
 
     fn merge(&mut self, other: &Point) {
@@ -67,7 +59,7 @@ impl Point {
         self.sizes.average_with(counts[0], &other.sizes, counts[1]);
         self.peak = self.peak.max(other.peak);
         self.recent_peak = self.recent_peak.max(other.recent_peak);
-        if other.highest() > self.highest() {
+        if other.highest > self.highest {
             self.highest = other.highest;
         }
         self.count += other.count;
