@@ -54,15 +54,15 @@ pub fn highest<'a>(
 ) -> Vec<(f64, &'a str)> {
     let visits = series.points();
     let mut highest = vec![(0.0, ""); visits.len()];
-    for (stage, series) in &process.stages {
-        for marker in series.points() {
+    for stage in &process.stages {
+        for marker in stage.points() {
             let place = visits.partition_point(|visit| visit.order < marker.order);
             let Some(found) = highest.get_mut(place) else {
                 break;
             };
             let value = value(place, marker);
             if value > found.0 {
-                *found = (value, stage);
+                *found = (value, &stage.stage);
             }
         }
     }

@@ -197,8 +197,8 @@ impl ProcessComparison {
         };
         let mut stages: Vec<&str> = Vec::new();
         for stage in runs.iter().flatten().flat_map(|finding| &finding.stages) {
-            if !stages.contains(&stage.stage) {
-                stages.push(stage.stage);
+            if !stages.contains(&&*stage.series.stage) {
+                stages.push(&stage.series.stage);
             }
         }
         let stage = |stage: &str| StageComparison {
@@ -248,7 +248,10 @@ impl StageSizes {
     /// The stage of all processes of one name. Their growth is that of the process that grows most.
     fn of(findings: &[&Finding], stage: &str) -> Option<StageSizes> {
         let all = findings.iter().flat_map(|finding| {
-            let own = finding.stages.iter().filter(|own| own.stage == stage);
+            let own = finding
+                .stages
+                .iter()
+                .filter(|own| *own.series.stage == *stage);
             own.map(|own| (finding.trend.warm_up, own))
         });
         let all: Vec<(usize, &StageGrowth)> = all.collect();

@@ -116,7 +116,6 @@ pub struct Finding<'a> {
     pub verdict: Verdict,
     pub quantity: Quantity,
     /// The stage whose rounds were compared.
-    pub stage: &'a str,
     pub series: &'a Series,
     pub unit: Unit,
     pub stages: Vec<StageGrowth<'a>>,

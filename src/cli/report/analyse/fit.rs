@@ -3,8 +3,6 @@
 //! Markers of the stage `periodic` are written when the size changes, at irregular times. Beside stages they are no
 //! fair sample, and at the start of a process they show imports.
 
-use flarena_shared::stages::Stage;
-
 use super::between_stages::{highest, own_points};
 use super::finding::{PeakGrowth, Quantity};
 use super::stats::{material_growth, median, quantile, Slope, Trend, TrendClass, MIN_ROUNDS};
@@ -12,7 +10,6 @@ use crate::report::model::{Order, Point, Process, Series, Size, Sizes, Unit};
 
 /// A stage of a process with its growth.
 pub struct StageGrowth<'a> {
-    pub stage: &'a str,
     pub series: &'a Series,
     /// Growth of RSS and swap per unit of the finding; `None` for too few rounds, and for periodic
     /// markers beside rounds, whose growth is one per minute.
@@ -32,11 +29,13 @@ pub fn fits(process: &Process) -> Vec<Fit<'_>> {
 /// footprint among those that occur in most rounds: there a growth would show best.
 pub fn deciding<'f, 'a>(fits: &'f [Fit<'a>]) -> Option<&'f Fit<'a>> {
     let has_enough = |fit: &Fit| fit.trend.class != TrendClass::TooFewRounds;
-    let has_enough_stage = fits.iter().any(|fit| has_enough(fit) && !fit.is_periodic);
+    let has_enough_stage = fits
+        .iter()
+        .any(|fit| has_enough(fit) && !fit.series.is_periodic());
     // Beside stages, periodic markers are no fair sample. A few beside rounds show the start of the process.
     let has_rounds = || fits.iter().any(Fit::has_rounds);
     let is_no_sample = |fit: &Fit| has_enough_stage || fit.is_short() && has_rounds();
-    let is_fair = |fit: &&Fit| fits.len() == 1 || !fit.is_periodic || !is_no_sample(fit);
+    let is_fair = |fit: &&Fit| fits.len() == 1 || !fit.series.is_periodic() || !is_no_sample(fit);
     let fair = fits.iter().filter(is_fair);
     let length = |fit: &Fit| fit.points.len();
     let longest = fair.clone().map(length).max()?;
@@ -54,10 +53,8 @@ pub fn deciding<'f, 'a>(fits: &'f [Fit<'a>]) -> Option<&'f Fit<'a>> {
 /// One stage of a process with the trend of its footprint.
 pub struct Fit<'a> {
     pub process: &'a Process,
-    pub stage: &'a str,
     pub series: &'a Series,
     pub unit: Unit,
-    is_periodic: bool,
     /// All points, or for periodic markers those from the first round on, or after an import.
     pub points: &'a [Point],
     /// Periodic markers of an import before the points. They count as a warm-up.
@@ -74,15 +71,10 @@ pub struct Fit<'a> {
 }
 
 impl<'a> Fit<'a> {
-    fn of(
-        process: &'a Process,
-        (name, series): &'a (Box<str>, Series),
-        first_round: Option<Order>,
-    ) -> Fit<'a> {
+    fn of(process: &'a Process, series: &'a Series, first_round: Option<Order>) -> Fit<'a> {
         let all = series.points();
-        let is_periodic = **name == *Stage::Periodic.name();
         let (begin, import) = match first_round {
-            _ if !is_periodic => (0, 0),
+            _ if !series.is_periodic() => (0, 0),
             Some(round) => (all.partition_point(|point| point.order < round), 0),
             None => [import(process, all); 2].into(),
         };
@@ -100,10 +92,8 @@ impl<'a> Fit<'a> {
         };
         Fit {
             process,
-            stage: name,
             series,
             unit: series.unit(),
-            is_periodic,
             points,
             import,
             knows_live: sizes.iter().all(|sizes| sizes.get(Size::Live).is_some()),
@@ -116,7 +106,7 @@ impl<'a> Fit<'a> {
     }
 
     fn has_rounds(&self) -> bool {
-        !self.is_periodic && self.points.iter().any(|point| point.round.is_some())
+        !self.series.is_periodic() && self.points.iter().any(|point| point.round.is_some())
     }
 
     /// Fewer than five points, or less than five minutes.
@@ -130,7 +120,7 @@ impl<'a> Fit<'a> {
     /// whose markers most of them come.
     pub fn growth_of_peaks(&self) -> Option<(Trend, PeakGrowth)> {
         // A chain has a stage for the peak of each process.
-        if self.is_periodic || self.process.processes > 1 {
+        if self.series.is_periodic() || self.process.processes > 1 {
             return None;
         }
         let peaks = highest(self.process, self.series, |_, marker| marker.recent_peak);

@@ -19,7 +19,6 @@ pub fn finding<'a>(
     let fits = fits(process);
     let fit = deciding(&fits)?;
     let growth = |one: &Fit<'a>| StageGrowth {
-        stage: one.stage,
         series: one.series,
         slope: one.trend.known_slope().filter(|_| one.unit == fit.unit),
     };
@@ -70,7 +69,6 @@ pub fn finding<'a>(
         limit,
         verdict,
         quantity,
-        stage: fit.stage,
         series: fit.series,
         unit: fit.unit,
         stages: fits.iter().map(growth).collect(),
@@ -291,7 +289,7 @@ pub mod tests {
             }
         };
         let finding = finding_of((0..20).map(marker));
-        let found = (finding.unit, finding.series.rounds, finding.stage);
+        let found = (finding.unit, finding.series.rounds, &*finding.series.stage);
         assert_eq!(found, (Unit::Marker, 14, "grow"));
     }
 
@@ -342,7 +340,7 @@ pub mod tests {
             }
         };
         let finding = finding_of((0..48).map(marker));
-        let found = (finding.quantity, finding.stage);
+        let found = (finding.quantity, &*finding.series.stage);
         assert_eq!(found, (Quantity::Peak, "send"));
     }
 
@@ -363,7 +361,7 @@ pub mod tests {
             }
         };
         let finding = finding_of((0..48).map(marker));
-        let found = (finding.verdict, finding.stage);
+        let found = (finding.verdict, &*finding.series.stage);
         assert_eq!(found, (Verdict::Growth, "receive"));
         let mut stages = finding.stages.iter();
         assert!(stages.any(|stage| stage.slope == Some(finding.trend.slope)));
@@ -568,8 +566,11 @@ pub mod tests {
             finding_of(import.chain(rounds).chain(waits))
         };
         let few = finding(3, 0, 0.0);
-        assert_eq!((few.verdict, few.stage), (Verdict::NotEnoughRounds, "send"));
-        assert_eq!(finding(0, 0, 0.0).stage, "periodic");
+        assert_eq!(
+            (few.verdict, &*few.series.stage),
+            (Verdict::NotEnoughRounds, "send")
+        );
+        assert_eq!(&*finding(0, 0, 0.0).series.stage, "periodic");
         assert_eq!(finding(3, 5, 0.0).verdict, Verdict::NotEnoughRounds);
         for waits in 6..12 {
             assert_eq!(finding(3, waits, 0.0).verdict, Verdict::Flat, "{waits}");

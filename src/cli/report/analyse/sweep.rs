@@ -1,7 +1,7 @@
 //! Sums of the memory of processes over time.
 
 use super::Finding;
-use crate::report::model::{Point, Size, PEAK_STAGE};
+use crate::report::model::{Point, Series, Size, PEAK_STAGE};
 
 /// A process without a marker `exit` counts for at least so long after its last marker.
 const MIN_TAIL_SECONDS: f64 = 60.0;
@@ -61,8 +61,8 @@ pub fn changes(finding: &Finding, bytes: impl Fn(&[Visit], usize) -> [f64; 2]) -
 /// The markers in the order of time, those of each process of a chain together.
 fn visits<'a>(finding: &Finding<'a>) -> Vec<Visit<'a>> {
     let stages = finding.process.stages.iter();
-    let own = stages.filter(|(name, _)| **name != *PEAK_STAGE);
-    let points = own.flat_map(|(_, series)| series.points());
+    let own = stages.filter(|series| *series.stage != *PEAK_STAGE);
+    let points = own.flat_map(Series::points);
     let mut points: Vec<(f64, &Point)> =
         points.filter_map(|point| Some((point.t?, point))).collect();
     let epoch = |(_, point): &(f64, &Point)| point.order.epoch;

@@ -107,7 +107,7 @@ fn recent_peaks(finding: &Finding, growth: Slope, limit_of: LimitOf) -> Option<V
 /// The last stage of a round, of those that occur as often as the one that decides.
 fn end_of_round<'a>(finding: &Finding<'a>) -> Option<&'a Series> {
     let (unit, length) = (finding.unit, finding.series.len());
-    let stages = finding.stages.iter().map(|stage| stage.series);
+    let stages = finding.process.stages.iter();
     let as_often = stages.filter(|series| series.unit() == unit && series.len() >= length);
     as_often.max_by_key(|series| series.points().last().map(|point| point.order))
 }

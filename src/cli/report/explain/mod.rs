@@ -82,7 +82,7 @@ fn gpu(finding: &Finding) -> Option<String> {
         }
         Allocated::Unclear => "PyTorch's cache has reserved more",
     };
-    let stage = printable(finding.stage);
+    let stage = printable(&finding.series.stage);
     Some(format!(
         "GPU memory grows by {rate} at stage {stage}: {part}."
     ))

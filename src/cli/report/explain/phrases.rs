@@ -37,7 +37,7 @@ pub fn rounds_phrase(finding: &Finding) -> String {
     let stage = match finding.quantity == Quantity::Peak {
         // The peaks are between the stages.
         true => String::new(),
-        false => format!(" at stage {}", printable(finding.stage)),
+        false => format!(" at stage {}", printable(&finding.series.stage)),
     };
     rounds + &stage
 }

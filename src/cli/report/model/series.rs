@@ -80,9 +80,8 @@ impl Point {
 }
 
 /// The unit of the positions of points, and of a growth.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    #[default]
     Round,
     Minute,
     /// The markers have neither rounds nor times.
@@ -107,8 +106,7 @@ impl fmt::Display for Unit {
 
 #[derive(Default)]
 pub struct Series {
-    /// The unit of the positions, if all points have a round or a time.
-    unit_if_known: Unit,
+    pub stage: Box<str>,
     /// In the order of reading until `compact` sorts them. The last visit has a point of its own.
     points: Vec<Point>,
     /// A point joins `1 << doublings` visits. The number doubles whenever there are too many points.
@@ -123,16 +121,17 @@ pub struct Series {
 }
 
 impl Series {
-    /// A series without points. The samples of the stage `periodic` have no rounds.
+    /// A series without points.
     pub fn of_stage(stage: &str) -> Self {
-        let unit_if_known = match stage == Stage::Periodic.name() {
-            true => Unit::Minute,
-            false => Unit::Round,
-        };
         Series {
-            unit_if_known,
+            stage: stage.into(),
             ..Series::default()
         }
+    }
+
+    /// The samples of the stage `periodic` have no rounds.
+    pub fn is_periodic(&self) -> bool {
+        *self.stage == *Stage::Periodic.name()
     }
 
     pub fn len(&self) -> usize {
@@ -140,7 +139,7 @@ impl Series {
     }
 
     pub fn push(&mut self, mut point: Point) {
-        if self.unit_if_known == Unit::Minute {
+        if self.is_periodic() {
             point.round = None;
         }
         let end = (point.order, point.sizes.rss());
@@ -193,7 +192,7 @@ impl Series {
         let rounds = points.map(|point| point.round.or_else(|| round_at(point.order)));
         let rounds: Vec<Option<i64>> = rounds.collect();
         let is_in_one_round = rounds.len() > 1 && rounds.iter().all(|round| *round == rounds[0]);
-        if self.unit_if_known == Unit::Round && !is_in_one_round {
+        if !self.is_periodic() && !is_in_one_round {
             let points = self.points.iter_mut().zip(rounds);
             points.for_each(|(point, round)| point.round = round);
         }
@@ -240,10 +239,10 @@ impl Series {
     /// The unit of the positions.
     pub fn unit(&self) -> Unit {
         let all = |is_known: fn(&Point) -> bool| self.points.iter().all(is_known);
-        match self.unit_if_known {
-            Unit::Minute if all(|point| point.t.is_some()) => Unit::Minute,
-            Unit::Round if all(|point| point.round.is_some()) => Unit::Round,
-            Unit::Minute | Unit::Round | Unit::Marker => Unit::Marker,
+        match self.is_periodic() {
+            true if all(|point| point.t.is_some()) => Unit::Minute,
+            false if all(|point| point.round.is_some()) => Unit::Round,
+            true | false => Unit::Marker,
         }
     }
 

@@ -61,7 +61,7 @@ fn process(finding: &Finding) -> Value {
         "evidence": explain::evidence(finding),
         "growth_inside_stage": growth_inside(process),
         "remedy": explain::remedy(finding),
-        "stage": finding.stage,
+        "stage": finding.series.stage,
         "rounds": finding.series.rounds,
         "warm_up_rounds": finding.trend.warm_up,
         "unit": finding.unit.name(),
@@ -105,7 +105,7 @@ fn peak_growth(peak: &PeakGrowth) -> Value {
 fn gpu_growth(finding: &Finding) -> Option<Value> {
     let growth = finding.gpu_growth.as_ref()?;
     Some(json!({
-        "stage": finding.stage,
+        "stage": finding.series.stage,
         "reserved": per_round(&growth.reserved),
         "of": match growth.allocated {
             Allocated::Grows => Some("tensors"),
@@ -126,7 +126,7 @@ fn last_marker((stage, point): (&str, &Point)) -> Value {
 
 fn stage(one: &StageGrowth) -> Value {
     json!({
-        "stage": one.stage,
+        "stage": one.series.stage,
         "rounds": one.series.rounds,
         "first_rss_bytes": one.series.first_rss(),
         "last_rss_bytes": one.series.last_rss(),

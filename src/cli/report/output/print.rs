@@ -88,7 +88,7 @@ pub fn stages(finding: &Finding) -> Grid {
     let heading = format!("Growth/{} (95 %)", finding.unit);
     let growth = |one: &StageGrowth| or_dash(one.slope.as_ref().map(with_bounds));
     let columns: [Column<StageGrowth>; 6] = [
-        ("Stage", &|one| printable(one.stage)),
+        ("Stage", &|one| printable(&one.series.stage)),
         ("Rounds", &|one| one.series.rounds.to_string()),
         ("First", &|one| size(one.series.first_rss())),
         ("Last", &|one| size(one.series.last_rss())),

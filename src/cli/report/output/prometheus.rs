@@ -53,7 +53,12 @@ fn verdicts(finding: &Finding) -> Series {
 }
 
 fn stages(finding: &Finding) -> Series {
-    let peak = |one: &StageGrowth| (Some(("stage", one.stage.to_owned())), one.series.peak_rss());
+    let peak = |one: &StageGrowth| {
+        (
+            Some(("stage", one.series.stage.to_string())),
+            one.series.peak_rss(),
+        )
+    };
     finding.stages.iter().map(peak).collect()
 }
 

@@ -45,7 +45,7 @@ fn messages(report: &FileReport) -> Vec<(Option<u64>, &str)> {
 
 /// The points of the first stage.
 fn points(process: &Process) -> &[Point] {
-    process.stages[0].1.points()
+    process.stages[0].points()
 }
 
 fn rounds(process: &Process) -> Vec<i64> {
@@ -84,7 +84,7 @@ fn both_forms_that_the_library_writes_are_read() {
     let (processes, report) = read_text("shim", &marker.to_json_line());
     assert!(report.fully_read && points(&processes[0])[0].sizes.get(Size::Live) == Some(400.0));
     let (processes, report) = read_text("shim-text", &marker.to_text_line());
-    assert!(report.fully_read && processes[0].stages[0].1.first_rss() == 1048576.0);
+    assert!(report.fully_read && processes[0].stages[0].first_rss() == 1048576.0);
 }
 
 #[test]

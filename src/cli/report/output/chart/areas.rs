@@ -55,7 +55,7 @@ pub fn rounds(finding: &Finding) -> Option<Chart> {
     let unit = finding.unit.name();
     Some(Chart {
         title: format!("Over {unit}s"),
-        note: format!("at {}", finding.stage),
+        note: format!("at {}", finding.series.stage),
         size: (530.0, 240.0),
         axis: Axis::Count(unit),
         // Swap is not in the limit.

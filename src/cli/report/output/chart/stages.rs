@@ -20,12 +20,12 @@ pub fn chart(finding: &Finding) -> Markup {
         median_sizes(settled.iter().map(|point| &point.sizes))
     };
     let all = finding.process.stages.iter();
-    let rounds = all.clone().map(|(_, series)| series.len()).max();
+    let rounds = all.clone().map(Series::len).max();
     // Others, such as the exit, are no part of a round.
-    let is_regular = |(_, series): &&(Box<str>, Series)| Some(2 * series.len()) >= rounds;
+    let is_regular = |series: &&Series| Some(2 * series.len()) >= rounds;
     let bars = all
         .filter(is_regular)
-        .map(|(name, series)| (&**name, parts(&typical(series))))
+        .map(|series| (&*series.stage, parts(&typical(series))))
         .take(MAX_BARS);
     let bars: Vec<(&str, Vec<f64>)> = bars.collect();
     let sum = |parts: &[f64]| parts.iter().sum::<f64>();
