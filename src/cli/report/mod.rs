@@ -4,7 +4,6 @@
 //! `output` shows it. `output` uses `explain`, `explain` uses `analyse`, and all use `model`.
 
 mod analyse;
-mod calendar;
 mod explain;
 mod fail_on;
 #[cfg(test)]

@@ -24,7 +24,6 @@ mod request;
 #[cfg(test)]
 mod second_accuracy;
 pub mod stats;
-mod sweep;
 mod time_to_limit;
 mod together;
 

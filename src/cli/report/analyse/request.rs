@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use super::sweep::{changes, Change, Timeline, Visit};
+use super::together::{changes, Change, Timeline, Visit};
 use super::{Finding, Verdict};
 use crate::report::model::{Size, Unit};
 use crate::report::units::MB;

@@ -3,7 +3,6 @@
 //! `sentence` has one sentence for each verdict, and `remedy` says what to do. Parts of sentences, and so the
 //! wording of each number, are in `phrases`.
 
-mod kill;
 mod phrases;
 mod remedy;
 mod sentence;
@@ -11,11 +10,11 @@ mod sentence;
 use flarena_shared::stages::Stage;
 
 use super::analyse::{
-    growth_inside, Allocated, Finding, GrowthInside, LimitOf, Quantity, TimeToLimit,
+    growth_inside, Allocated, Candidates, Finding, GrowthInside, Kill, LimitOf, Quantity,
+    TimeToLimit,
 };
-use super::calendar::time_of_day;
-use super::model::{Point, Process};
-use super::units::{duration, printable, size, Amount};
+use super::model::{Point, Process, Refused, Size};
+use super::units::{duration, printable, size, time_of_day, Amount};
 use phrases::{place, HIGHEST_RSS};
 
 pub use phrases::{numbers, rate_per};
@@ -35,8 +34,8 @@ pub fn evidence(finding: &Finding) -> String {
     let kill = finding.kill.as_ref();
     let limit = finding.time_to_limit().filter(|_| kill.is_none());
     let sentences = [
-        kill.map(|kill| kill::sentence(kill, process)),
-        process.refused.as_ref().map(kill::refused),
+        kill.map(|kill| killed(kill, process)),
+        process.refused.as_ref().map(refused),
         Some(sentence::sentence(finding)),
         peaks(finding),
         limit.map(|estimate| limit_sentence(process, &estimate)),
@@ -57,7 +56,7 @@ pub fn evidence(finding: &Finding) -> String {
 pub fn remedy(finding: &Finding) -> Option<String> {
     let kill = finding.kill.as_ref();
     let verdict = remedy::of_verdict(finding);
-    let verdict = verdict.or_else(|| kill.map(|_| kill::remedy(finding.process)));
+    let verdict = verdict.or_else(|| kill.map(|_| remedy_of_kill(finding.process)));
     let gpu = finding.gpu_growth.as_ref().map(remedy::of_gpu);
     let both = verdict.into_iter().chain(gpu.map(str::to_owned));
     both.reduce(|one, other| format!("{one}. {other}"))
@@ -137,6 +136,61 @@ pub fn reaches_limit(process: &Process, estimate: &TimeToLimit) -> String {
     }
 }
 
+/// Candidates that are named.
+const MAX_NAMED: usize = 3;
+
+/// `The kernel most likely killed it for lack of memory, after the marker train of round 12. It held 650.0 MB at its last
+/// marker, and its control group 950.0 MB of 1000.0 MB.`
+///
+/// `The kernel may have killed it for lack of memory, ... It is one of 2 candidates; the largest: site-1 TR, pid 7; ...`
+fn killed(kill: &Kill, process: &Process) -> String {
+    let (rss, limit) = (size(kill.rss_bytes), size(kill.limit));
+    let stage = kill.stage.as_ref();
+    let after = stage.map_or(String::new(), |stage| {
+        format!(", after {}", place(stage, kill.round))
+    });
+    let last = process.last_visit();
+    let group = match last.and_then(|(_, point)| point.sizes.get(Size::Cgroup)) {
+        Some(held) => format!("its control group {} of {limit}", size(held)),
+        None => format!("the limit of its control group is {limit}"),
+    };
+    let evidence = match kill.counted_by_kernel {
+        true => "The kernel counted a kill in its control group after its last marker.",
+        false => "Its markers end near the limit, and none has the stage exit.",
+    };
+    let (killed, candidates) = match &kill.candidates {
+        None => ("most likely killed", String::new()),
+        Some(Candidates { count, largest }) => {
+            let names = largest[..largest.len().min(MAX_NAMED)].join("; ");
+            let one = format!(" It is one of {count} candidates; the largest: {names}.");
+            ("may have killed", one)
+        }
+    };
+    format!(
+        "The kernel {killed} it for lack of memory{after}. It held {rss} at its last marker, and {group}. \
+         {evidence}{candidates}"
+    )
+}
+
+/// `An allocation of 24.0 MB at train.py:12 in step found too little room below the memory limit.`
+fn refused(refused: &Refused) -> String {
+    let at = refused.asked_at.as_ref();
+    let at = at.map_or(String::new(), |at| format!(" at {}", printable(at)));
+    let asked = size(refused.asked_bytes as f64);
+    format!("An allocation of {asked}{at} found too little room below the memory limit.")
+}
+
+/// For a process that does not grow from round to round.
+fn remedy_of_kill(process: &Process) -> String {
+    let lines = match process.records_sites() {
+        true => "",
+        false => ": `flarena run --sites` and `flarena who PID` name the lines",
+    };
+    format!(
+        "give the job more memory, or make the peak smaller{lines}. With FLARENA_AT_LIMIT=fail it ends with an error instead"
+    )
+}
+
 /// The facts about a process, besides its name and verdict.
 pub fn facts(finding: &Finding) -> Vec<String> {
     let process = finding.process;
@@ -194,7 +248,6 @@ mod tests {
     use crate::report::analyse::fixtures::{bytes, processes, sample, sizes};
     use crate::report::analyse::stats::Slope;
     use crate::report::analyse::GpuGrowth;
-    use crate::report::model::Size;
     use crate::report::units::MB;
     use flarena_shared::marker::Marker;
 
@@ -376,6 +429,48 @@ mod tests {
         assert_eq!(
             grown(None, None),
             "It grew by 690.0 MB after the marker train."
+        );
+    }
+
+    fn text_of_kill(counted_by_kernel: bool, stage: Option<&str>, candidates: &[&str]) -> String {
+        let group = if counted_by_kernel { 990.0 } else { f64::NAN };
+        let known = sizes(&[(Size::Rss, 950.0), (Size::Cgroup, group)]);
+        let kill = Kill {
+            counted_by_kernel,
+            stage: stage.map(str::to_owned),
+            round: stage.map(|_| 3),
+            rss_bytes: 950.0 * MB,
+            limit: 1000.0 * MB,
+            candidates: (!candidates.is_empty()).then(|| Candidates {
+                count: candidates.len(),
+                largest: candidates.iter().map(|name| (*name).to_owned()).collect(),
+            }),
+        };
+        killed(&kill, &processes([sample(3, known)])[0])
+    }
+
+    #[test]
+    fn a_kill_has_its_last_marker_and_the_size_of_the_process_apart_from_that_of_its_group() {
+        assert_eq!(
+            text_of_kill(true, Some("train"), &[]),
+            "The kernel most likely killed it for lack of memory, after the marker train of round 3. It held 950.0 MB at \
+             its last marker, and its control group 990.0 MB of 1000.0 MB. The kernel counted a kill in its control \
+             group after its last marker."
+        );
+        assert_eq!(
+            text_of_kill(false, None, &[]),
+            "The kernel most likely killed it for lack of memory. It held 950.0 MB at its last marker, and the limit of \
+             its control group is 1000.0 MB. Its markers end near the limit, and none has the stage exit."
+        );
+    }
+
+    #[test]
+    fn one_of_several_candidates_may_have_been_killed() {
+        let text = text_of_kill(true, None, &["a", "b"]);
+        assert!(text.starts_with("The kernel may have killed it"), "{text}");
+        assert!(
+            text.ends_with("It is one of 2 candidates; the largest: a; b."),
+            "{text}"
         );
     }
 }

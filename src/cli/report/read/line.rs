@@ -8,7 +8,7 @@ use flarena_shared::sites::Record;
 use memchr::{memchr, memmem::find};
 
 use super::record;
-use super::timestamp::timestamp;
+use crate::report::units::timestamp;
 
 /// The start of a record of allocation sites.
 const SITES_START: &[u8] = b"{\"kind\":\"s";

@@ -6,7 +6,6 @@ mod folder;
 mod line;
 mod record;
 mod source;
-mod timestamp;
 
 use std::io::{self, ErrorKind::NotFound};
 use std::path::{Path, PathBuf};

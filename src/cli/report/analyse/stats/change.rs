@@ -5,8 +5,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::interval::Interval;
-use super::line::t_975;
+use super::line::{t_975, Interval};
 
 /// A smaller difference counts as noise, however equal the runs are.
 const MIN_DIFFERENCE: f64 = 0.01;

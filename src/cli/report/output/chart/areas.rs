@@ -5,9 +5,8 @@ use super::scale::Axis;
 use super::stages::{keys, parts, SWAP, WHOLE};
 use super::{thinned, visible, Chart, Key};
 use crate::report::analyse::{Finding, Group, Together};
-use crate::report::calendar::time_of_day;
 use crate::report::model::Point;
-use crate::report::units::size;
+use crate::report::units::{size, time_of_day};
 
 /// Rounds that are drawn.
 const MAX_ROUNDS: usize = 240;

@@ -7,12 +7,11 @@ use maud::{html, Markup, PreEscaped, DOCTYPE};
 
 use super::{chart, print, ListLength, CHARTED_PROCESSES, PAGE_ROWS};
 use crate::report::analyse::{Finding, Together, Verdict};
-use crate::report::calendar::time_of_day;
 use crate::report::explain;
 use crate::report::model::SiteHistory;
 use crate::report::read::FileReport;
 use crate::report::sites::{explanation, trends, FRAMES};
-use crate::report::units::{plural, size};
+use crate::report::units::{plural, size, time_of_day};
 
 /// Of the first processes those that are not flat are unfolded.
 const OPEN_PROCESSES: usize = 3;
