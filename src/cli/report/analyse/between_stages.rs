@@ -13,9 +13,6 @@ pub struct GrowthInside {
     pub round: Option<i64>,
     pub bytes: f64,
     pub seconds: Option<f64>,
-    /// A later marker of the program is lower.
-    #[serde(skip)]
-    pub has_fallen: bool,
 }
 
 /// Smaller growth above the markers of the program is not worth a sentence.
@@ -35,7 +32,6 @@ pub fn growth_inside(process: &Process) -> Option<GrowthInside> {
         let before = marks.partition_point(|(_, mark)| mark.order < point.order);
         let (stage, mark) = marks[..before].last()?;
         Some(GrowthInside {
-            has_fallen: before < marks.len(),
             stage: (*stage).to_owned(),
             round: mark.round,
             bytes: point.peak - mark.peak,
@@ -202,7 +198,6 @@ mod tests {
         let found = growth_inside(&processes(course(&GROWS))[0]).unwrap();
         assert_eq!((&*found.stage, found.round), ("train", Some(12)));
         assert_eq!((found.bytes / MB, found.seconds), (690.0, Some(70.0)));
-        assert!(!found.has_fallen);
     }
 
     #[test]
@@ -212,6 +207,6 @@ mod tests {
             growth_inside(&processes(course(&markers))[0])
         };
         assert_eq!(after(700.0), None);
-        assert!(after(20.0).is_some_and(|growth| growth.has_fallen));
+        assert!(after(20.0).is_some());
     }
 }

@@ -48,7 +48,6 @@ pub struct Together {
     pub kills: Vec<(f64, String)>,
     /// Processes without times, which are not counted.
     pub undated: usize,
-    processes: usize,
 }
 
 /// The sum of some processes. `None` without times.
@@ -80,17 +79,7 @@ impl Together {
             moments: moments(&timeline),
             kills: kills.collect(),
             undated: ends.filter(Option::is_none).count(),
-            processes: findings.len(),
         })
-    }
-
-    /// The processes that count, in a sentence.
-    pub fn subject(&self) -> &'static str {
-        match (self.processes, self.undated) {
-            (1, _) => "the process",
-            (_, 0) => "all processes",
-            (_, _) => "the processes with times",
-        }
     }
 }
 

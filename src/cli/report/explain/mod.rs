@@ -87,16 +87,13 @@ fn gpu(finding: &Finding) -> Option<String> {
     ))
 }
 
-/// `It grew by 690.0 MB in 72 s after the marker train of round 12.`
-/// `After the marker train of round 12 it held 690.0 MB more for a time.`
+/// `Within 72 s after the marker train of round 12 it held 690.0 MB more.`
 fn inside(growth: GrowthInside) -> String {
     let (place, bytes) = (place(&growth.stage, growth.round), size(growth.bytes));
-    if growth.has_fallen {
-        return format!("After {place} it held {bytes} more for a time.");
-    }
     let seconds = growth.seconds.filter(|seconds| *seconds >= 1.0);
-    let within = seconds.map_or(String::new(), |time| format!(" in {}", duration(time)));
-    format!("It grew by {bytes}{within} after {place}.")
+    let within = seconds.map(|time| format!("Within {} after", duration(time)));
+    let after = within.unwrap_or("After".to_owned());
+    format!("{after} {place} it held {bytes} more.")
 }
 
 /// `At this rate the process reaches its limit of 8.00 GB in about 9.0 h (7.5 h to 11.2 h).`
@@ -408,69 +405,21 @@ mod tests {
 
     #[test]
     fn growth_has_its_stage_round_and_rate() {
-        let growth_of = |seconds, round, has_fallen| {
+        let growth = |seconds, round| {
             inside(GrowthInside {
                 stage: "train".into(),
                 round,
                 bytes: 690.0 * MB,
                 seconds,
-                has_fallen,
             })
         };
-        let grown = |seconds, round| growth_of(seconds, round, false);
         assert_eq!(
-            growth_of(Some(60.0), Some(12), true),
-            "After the marker train of round 12 it held 690.0 MB more for a time."
+            growth(Some(60.0), Some(12)),
+            "Within 60 s after the marker train of round 12 it held 690.0 MB more."
         );
         assert_eq!(
-            grown(Some(60.0), Some(12)),
-            "It grew by 690.0 MB in 60 s after the marker train of round 12."
-        );
-        assert_eq!(
-            grown(None, None),
-            "It grew by 690.0 MB after the marker train."
-        );
-    }
-
-    fn text_of_kill(counted_by_kernel: bool, stage: Option<&str>, candidates: &[&str]) -> String {
-        let group = if counted_by_kernel { 990.0 } else { f64::NAN };
-        let known = sizes(&[(Size::Rss, 950.0), (Size::Cgroup, group)]);
-        let kill = Kill {
-            counted_by_kernel,
-            stage: stage.map(str::to_owned),
-            round: stage.map(|_| 3),
-            rss_bytes: 950.0 * MB,
-            limit: 1000.0 * MB,
-            candidates: (!candidates.is_empty()).then(|| Candidates {
-                count: candidates.len(),
-                largest: candidates.iter().map(|name| (*name).to_owned()).collect(),
-            }),
-        };
-        killed(&kill, &processes([sample(3, known)])[0])
-    }
-
-    #[test]
-    fn a_kill_has_its_last_marker_and_the_size_of_the_process_apart_from_that_of_its_group() {
-        assert_eq!(
-            text_of_kill(true, Some("train"), &[]),
-            "The kernel most likely killed it for lack of memory, after the marker train of round 3. It held 950.0 MB at \
-             its last marker, and its control group 990.0 MB of 1000.0 MB. The kernel counted a kill in its control \
-             group after its last marker."
-        );
-        assert_eq!(
-            text_of_kill(false, None, &[]),
-            "The kernel most likely killed it for lack of memory. It held 950.0 MB at its last marker, and the limit of \
-             its control group is 1000.0 MB. Its markers end near the limit, and none has the stage exit."
-        );
-    }
-
-    #[test]
-    fn one_of_several_candidates_may_have_been_killed() {
-        let text = text_of_kill(true, None, &["a", "b"]);
-        assert!(text.starts_with("The kernel may have killed it"), "{text}");
-        assert!(
-            text.ends_with("It is one of 2 candidates; the largest: a; b."),
-            "{text}"
+            growth(None, None),
+            "After the marker train it held 690.0 MB more."
         );
     }
 }

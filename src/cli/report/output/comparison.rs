@@ -127,8 +127,7 @@ fn interval(mean: &Interval) -> String {
 /// growth, as before; site-1 TR changed most: -40 %, ±1 % at stage send`
 fn sentence(compared: &Comparison) -> String {
     match compared.runs {
-        [[], []] => return "neither run has a marker".to_owned(),
-        [[], [..]] => return "the run before has no marker".to_owned(),
+        [[], _] => return "the run before has no marker".to_owned(),
         [[..], []] => return "the run after has no marker".to_owned(),
         [[..], [..]] => (),
     }

@@ -15,7 +15,7 @@ use flarena_shared::system_error::reason;
 use serde::Serialize;
 
 use crate::report::model::{Notice, Order, Process, Store};
-use crate::report::units::printable;
+use crate::report::units::{plural, printable};
 use line::Part;
 use source::Lines;
 
@@ -101,15 +101,12 @@ fn message_about_repeated_markers(files: &[FileReport]) -> Option<String> {
     let repeating = files.iter().filter(|file| file.repeated_markers > 0);
     let repeating: Vec<&FileReport> = repeating.collect();
     let markers: u64 = repeating.iter().map(|file| file.repeated_markers).sum();
-    let read = match markers {
-        0 => return None,
-        1 => "1 marker was read twice and is counted once".to_owned(),
-        _ => format!("{markers} markers were read twice and are counted once"),
-    };
-    Some(match repeating[..] {
-        [file] => format!("{}: {read}", file.path),
-        _ => format!("{read}, in {} files", repeating.len()),
-    })
+    let read = format!("{} read twice, counted once", plural(markers, "marker"));
+    match repeating[..] {
+        [] => None,
+        [file] => Some(format!("{}: {read}", file.path)),
+        _ => Some(format!("{read}, in {} files", repeating.len())),
+    }
 }
 
 /// Reads files, and the logs and marker files in folders.

@@ -400,7 +400,7 @@ fn a_file_given_twice_is_counted_once() {
     assert_eq!(processes[0].markers, 1);
     let message = message_about_repeated_markers(&reports).unwrap();
     assert!(
-        message.ends_with("markers: 1 marker was read twice and is counted once"),
+        message.ends_with("markers: 1 marker read twice, counted once"),
         "{message}"
     );
 }
@@ -509,7 +509,7 @@ fn a_process_in_a_log_and_in_markers_is_counted_once() {
     assert_eq!(names, ["TR site-1", "CA site-2"]);
     let message = message_about_repeated_markers(&reports).unwrap();
     assert!(
-        message.ends_with("log.txt: 24 markers were read twice and are counted once"),
+        message.ends_with("log.txt: 24 markers read twice, counted once"),
         "{message}"
     );
 }

@@ -96,9 +96,9 @@ fn most(all: &Together) -> String {
         let percent = 100.0 * peak / limit;
         format!(" ({percent:.0}\u{a0}% of the limit of {})", size(limit))
     });
-    let (held, time, who) = (size(peak), time_of_day(all.sum.peak_time), all.subject());
+    let (held, time) = (size(peak), time_of_day(all.sum.peak_time));
     format!(
-        "By the markers, {who} held at most {held}{limit}, at {time} UTC, and {mean} on average."
+        "By the markers, at most {held}{limit} were in use, at {time} UTC, and {mean} on average."
     )
 }
 
@@ -219,7 +219,7 @@ mod tests {
         let findings = analyse(processes((0..12).map(marker)));
         assert_eq!(
             most(&Together::of(&findings).unwrap()),
-            "By the markers, the process held at most 59.0 MB, at 00:00:00 UTC, and 59.0 MB on average."
+            "By the markers, at most 59.0 MB were in use, at 00:00:00 UTC, and 59.0 MB on average."
         );
     }
 
