@@ -24,7 +24,7 @@ use anyhow::Context;
 
 use crate::output::{chain, note, print as print_text, print_json, replace, terminal_width};
 use crate::{exit, proc};
-pub use analyse::stats::{median, Change, ChangeVerdict, Spread};
+pub use analyse::stats::{median, t_975, Change, ChangeVerdict};
 use analyse::{Comparison, Finding};
 use fail_on::Condition;
 use model::Process;

@@ -28,10 +28,9 @@ pub fn fits(process: &Process) -> Vec<Fit<'_>> {
 /// The stage with the most points among those that grow. If none grows, the one with the smallest
 /// footprint among those that occur in most rounds: there a growth would show best.
 pub fn deciding<'f, 'a>(fits: &'f [Fit<'a>]) -> Option<&'f Fit<'a>> {
-    let has_enough = |fit: &Fit| fit.trend.class != TrendClass::TooFewRounds;
-    let has_enough_stage = fits
-        .iter()
-        .any(|fit| has_enough(fit) && !fit.series.is_periodic());
+    let is_judged = |fit: &Fit| fit.trend.class != TrendClass::TooFewRounds;
+    let is_enough = |fit: &Fit| is_judged(fit) && !fit.series.is_periodic();
+    let has_enough_stage = fits.iter().any(is_enough);
     // Beside stages, periodic markers are no fair sample. A few beside rounds show the start of the process.
     let has_rounds = || fits.iter().any(Fit::has_rounds);
     let is_no_sample = |fit: &Fit| has_enough_stage || fit.is_short() && has_rounds();

@@ -22,6 +22,9 @@ use source::Lines;
 /// Messages per file. Further ones are counted.
 const MAX_MESSAGES: usize = 5;
 
+/// After the message about a record at the end of a file.
+const MAY_GROW: &str = "; the file may still be growing";
+
 #[derive(Debug, Default, Serialize)]
 pub struct FileReport {
     pub path: String,
@@ -221,11 +224,7 @@ impl Reader {
                 store.add_sites(*record);
             }
             Part::Error(error) => {
-                let end = if is_whole {
-                    ""
-                } else {
-                    "; the file may still be growing"
-                };
+                let end = if is_whole { "" } else { MAY_GROW };
                 self.report.add_error(Some(line), error + end);
             }
         }
