@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use clap::ValueEnum;
 
-use super::analyse::stats::Slope;
+use super::analyse::stats::Estimate;
 use super::analyse::{Finding, Verdict};
 use super::explain::{rate_per, reaches_limit};
 use super::units::{duration, duration_argument, size, size_argument, Amount};
@@ -72,7 +72,7 @@ impl Condition {
 }
 
 /// The whole interval must lie above the limit.
-fn grows_faster(slope: Slope, unit: &str, limit: f64) -> Option<String> {
+fn grows_faster(slope: Estimate, unit: &str, limit: f64) -> Option<String> {
     let (rate, wanted) = (rate_per(&slope, unit, Amount::Size), size(limit));
     (slope.low > limit)
         .then(|| format!("grows by {rate}: the whole interval is above {wanted}/{unit}"))

@@ -9,7 +9,7 @@ use super::finding::Finding;
 use super::findings;
 use super::fixtures::{processes, sample, Random};
 use super::job_noise;
-use super::stats::Slope;
+use super::stats::Estimate;
 use super::Verdict;
 use crate::report::model::{Size, Sizes};
 use crate::report::units::MB;
@@ -379,7 +379,7 @@ impl Row {
     }
 }
 
-pub fn contains(slope: Slope, truth: f64) -> bool {
+pub fn contains(slope: Estimate, truth: f64) -> bool {
     slope.low <= truth && truth <= slope.high
 }
 

@@ -147,7 +147,7 @@ mod tests {
             (finding.verdict, finding.quantity),
             (Verdict::LiveGrowth, Quantity::Footprint)
         );
-        assert!((finding.fastest_growth().per_x / MB - 50.0).abs() < 0.5);
+        assert!((finding.fastest_growth().value / MB - 50.0).abs() < 0.5);
         let limit = finding.time_to_limit().unwrap();
         let seconds = (4000.0 - 400.0 - 39.0 * 50.0) / 50.0 * 20.0;
         assert!(

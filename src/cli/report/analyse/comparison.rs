@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde::{Serialize, Serializer};
 use serde_json::json;
 
-use super::stats::{mean_interval, Change, ChangeVerdict, Interval, Slope};
+use super::stats::{mean_interval, Change, ChangeVerdict, Estimate};
 use super::together::sum_of;
 use super::{Finding, StageGrowth, Verdict};
 use crate::report::model::Unit;
@@ -102,15 +102,15 @@ pub struct StageComparison {
 pub struct StageSizes {
     pub rounds: u64,
     /// After the warm-up.
-    pub mean_bytes: Interval,
+    pub mean_bytes: Estimate,
     pub peak_bytes: f64,
     #[serde(serialize_with = "per_unit")]
-    pub growth: Option<Slope>,
+    pub growth: Option<Estimate>,
     pub unit: &'static str,
 }
 
-fn per_unit<S: Serializer>(growth: &Option<Slope>, serializer: S) -> Result<S::Ok, S::Error> {
-    let value = |Slope { per_x, low, high }: &Slope| json!({ "bytes_per_unit": per_x, "low_95": low, "high_95": high });
+fn per_unit<S: Serializer>(growth: &Option<Estimate>, serializer: S) -> Result<S::Ok, S::Error> {
+    let value = |Estimate { value, low, high }: &Estimate| json!({ "bytes_per_unit": value, "low_95": low, "high_95": high });
     growth.as_ref().map(value).serialize(serializer)
 }
 
@@ -260,7 +260,7 @@ impl StageSizes {
         let values: Vec<f64> = settled.map(|point| point.sizes.rss()).collect();
         let growth = all.iter();
         let growth = growth.filter_map(|(_, own)| Some((own.slope?, own.series.unit())));
-        let growth = growth.max_by(|(a, _), (b, _)| a.per_x.total_cmp(&b.per_x));
+        let growth = growth.max_by(|(a, _), (b, _)| a.value.total_cmp(&b.value));
         let peaks = all.iter().map(|(_, own)| own.series.peak_rss());
         (!values.is_empty()).then(|| StageSizes {
             rounds: all.iter().map(|(_, own)| own.series.rounds).sum(),
@@ -309,7 +309,7 @@ mod tests {
             new.mean_bytes
         );
         assert!(new.mean_bytes.low < new.mean_bytes.value && new.mean_bytes.high < 304.0 * MB);
-        assert!((old.growth.as_ref().unwrap().per_x / MB - 10.0).abs() < 0.5);
+        assert!((old.growth.as_ref().unwrap().value / MB - 10.0).abs() < 0.5);
         let growing = compared.growing.map(|names| Some(names.len()));
         assert_eq!((growing.before, growing.after), (Some(1), Some(0)));
         assert_eq!(compared.sums.peak_bytes.after.unwrap() / MB, 304.0);

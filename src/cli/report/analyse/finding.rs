@@ -7,7 +7,7 @@ use super::fit::StageGrowth;
 use super::gpu::GpuGrowth;
 use super::kill::Kill;
 use super::pace::Pace;
-use super::stats::{median, quantile, Slope, Trend};
+use super::stats::{median, quantile, Estimate, Trend};
 use crate::report::model::{Process, Series, Size, Sizes, Unit};
 
 /// The word in place of the verdict.
@@ -123,7 +123,7 @@ pub struct Finding<'a> {
     /// The trend of the quantity. If that is the footprint, the stage's row shows the same trend.
     pub trend: Trend,
     /// Its slope in bytes per hour, if the observation is long enough.
-    pub hourly: Option<Slope>,
+    pub hourly: Option<Estimate>,
     /// Growth of the highest RSS inside the rounds, if that is faster than at the markers.
     pub peak_growth: Option<PeakGrowth>,
     /// The height of the level after the warm-up, of live memory if known, else of RSS.
@@ -147,7 +147,7 @@ pub struct Finding<'a> {
 
 #[derive(Clone)]
 pub struct PeakGrowth {
-    pub slope: Slope,
+    pub slope: Estimate,
     /// Most peaks come before a marker of this stage.
     pub before_stage: Option<String>,
 }
@@ -187,7 +187,7 @@ impl Level {
 
 impl Finding<'_> {
     /// The slope, if the verdict is a kind of growth.
-    pub fn growth(&self) -> Option<&Slope> {
+    pub fn growth(&self) -> Option<&Estimate> {
         self.verdict.is_growth().then_some(&self.trend.slope)
     }
 
@@ -205,21 +205,21 @@ impl Finding<'_> {
 
     /// The slope, unless it will not continue: that of a warm-up, of cyclic garbage, or of too few
     /// rounds.
-    pub fn lasting_slope(&self) -> Option<Slope> {
+    pub fn lasting_slope(&self) -> Option<Estimate> {
         use Verdict::{CyclicGarbage, NotEnoughRounds, WarmingUp};
         let is_temporary = matches!(self.verdict, NotEnoughRounds | WarmingUp | CyclicGarbage);
         (!is_temporary).then_some(self.trend.slope)
     }
 
     /// That of the peaks inside the rounds, which reach a limit first, or else that of the trend.
-    pub fn fastest_growth(&self) -> Slope {
+    pub fn fastest_growth(&self) -> Estimate {
         let peak = self.peak_growth.as_ref().map(|peak| peak.slope);
         peak.unwrap_or(self.trend.slope)
     }
 
     /// The growth that counts for a limit: no pages in swap, and no pages of files, which the kernel drops there. `None`
     /// without such growth.
-    pub fn growth_to_limit(&self) -> Option<Slope> {
+    pub fn growth_to_limit(&self) -> Option<Estimate> {
         let of_files = match self.verdict {
             Verdict::FileBacked if !self.parts.is_mostly_shared() => self.parts.file,
             Verdict::Swap => None,

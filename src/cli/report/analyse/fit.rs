@@ -5,7 +5,7 @@
 
 use super::between_stages::{highest, own_points};
 use super::finding::{PeakGrowth, Quantity};
-use super::stats::{material_growth, median, quantile, Slope, Trend, TrendClass, MIN_ROUNDS};
+use super::stats::{material_growth, median, quantile, Estimate, Trend, TrendClass, MIN_ROUNDS};
 use crate::report::model::{Order, Point, Process, Series, Size, Sizes, Unit};
 
 /// A stage of a process with its growth.
@@ -13,7 +13,7 @@ pub struct StageGrowth<'a> {
     pub series: &'a Series,
     /// Growth of RSS and swap per unit of the finding; `None` for too few rounds, and for periodic
     /// markers beside rounds, whose growth is one per minute.
-    pub slope: Option<Slope>,
+    pub slope: Option<Estimate>,
 }
 
 /// The fit of each stage.
@@ -135,7 +135,7 @@ impl<'a> Fit<'a> {
             return None;
         }
         let trend = Trend::of(&self.x, &values, size);
-        let is_certain = 2.0 * trend.slope.low > trend.slope.per_x;
+        let is_certain = 2.0 * trend.slope.low > trend.slope.value;
         if !trend.is_growing() || !is_certain {
             return None;
         }

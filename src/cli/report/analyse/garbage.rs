@@ -77,7 +77,7 @@ impl Lows<'_> {
             let (early, late) = values.split_at(values.len() / 2);
             median(late) - median(early)
         };
-        let unexplained = (1.0 - EXPLAINED_SHARE) * of_all.slope.per_x;
+        let unexplained = (1.0 - EXPLAINED_SHARE) * of_all.slope.value;
         let material = MATERIAL_BYTES.max(LEVEL_SHARE * self.fit.size);
         [&self.after, &self.live].into_iter().all(|values| {
             let rises = rise(values) > material.max(unexplained * rise(&self.x));
@@ -253,7 +253,7 @@ mod tests {
         );
         assert_eq!(finding.verdict, Verdict::LiveGrowth);
         assert_eq!(finding.quantity, Quantity::AfterCollections);
-        let slope = finding.trend.slope.per_x / MB;
+        let slope = finding.trend.slope.value / MB;
         assert!((2.49..2.51).contains(&slope), "{slope}");
     }
 
@@ -276,7 +276,7 @@ mod tests {
         let live = |round: f64| 250.0 + 5.0 * round + garbage(round) * 100.0 / 3.0;
         let finding = finding(&early_collections(100.0, live));
         assert_eq!(finding.verdict, Verdict::LiveGrowth);
-        let slope = finding.trend.slope.per_x / MB;
+        let slope = finding.trend.slope.value / MB;
         assert!((4.8..5.2).contains(&slope), "{slope}");
     }
 

@@ -1,13 +1,13 @@
 //! Growth of the memory that PyTorch holds on GPUs. It is no part of the process's memory, so it has a finding of its own.
 
 use super::fit::without_gaps;
-use super::stats::{median, Slope, Trend};
+use super::stats::{median, Estimate, Trend};
 use crate::report::model::{Series, Size};
 
 /// The growth of what PyTorch's caching allocator has reserved, per unit of the finding.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GpuGrowth {
-    pub reserved: Slope,
+    pub reserved: Estimate,
     /// The growth of the tensors in it.
     pub allocated: Allocated,
 }
@@ -59,7 +59,7 @@ mod tests {
         let found = growth(processes[0].series("send").unwrap())?;
         Some((
             found.allocated,
-            (found.reserved.per_x / (1 << 20) as f64).round() as i64,
+            (found.reserved.value / (1 << 20) as f64).round() as i64,
         ))
     }
 

@@ -317,7 +317,7 @@ pub mod tests {
                 400.0 + 1.4 * i + random.between(-9.0, 9.0) - if i == 3.0 { 60.0 } else { 0.0 }
             }));
             let slope = finding.trend.slope;
-            let inside = slope.low < slope.per_x && slope.per_x < slope.high;
+            let inside = slope.low < slope.value && slope.value < slope.high;
             assert!(inside, "{slope:?}");
             assert_eq!(finding.stages[0].slope, Some(slope));
         }
@@ -473,7 +473,7 @@ pub mod tests {
         };
         let finding = finding_of((0..60).map(marker));
         let hourly = finding.hourly.unwrap();
-        let [low, middle, high] = [hourly.low, hourly.per_x, hourly.high].map(|b| b / MB);
+        let [low, middle, high] = [hourly.low, hourly.value, hourly.high].map(|b| b / MB);
         assert!(low < 2.0 && 2.0 < high, "{low} {high}");
         assert!(
             (1.9..2.2).contains(&middle) && high < 2.6,
@@ -499,7 +499,7 @@ pub mod tests {
             (Unit::Round, 20, 40)
         );
         for stage in finding_of((0..60).map(marker)).stages {
-            let per_round = stage.slope.unwrap().per_x / MB;
+            let per_round = stage.slope.unwrap().value / MB;
             assert!((per_round - 9.0).abs() < 0.5, "{per_round}");
         }
     }
@@ -617,8 +617,8 @@ pub mod tests {
             (finding.series.rounds, finding.rounds_unit()),
             (20, Unit::Marker)
         );
-        let slope = finding.trend.slope.per_x / MB;
+        let slope = finding.trend.slope.value / MB;
         assert!((slope - 2.0).abs() < 0.01, "{slope}");
-        assert_eq!(finding.pace.unwrap().seconds.per_x, 60.0);
+        assert_eq!(finding.pace.unwrap().seconds.value, 60.0);
     }
 }

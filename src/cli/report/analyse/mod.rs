@@ -88,7 +88,7 @@ pub fn findings<'a>(
 fn urgency(finding: &Finding) -> impl Ord + use<> {
     let (process, kill) = (finding.process, finding.kill.as_ref());
     // Positive numbers have the order of their bits.
-    let growth = finding.growth().map_or(0, |slope| slope.per_x.to_bits());
+    let growth = finding.growth().map_or(0, |slope| slope.value.to_bits());
     (
         kill.map_or(2, |kill| u8::from(!kill.is_certain())),
         Reverse(growth),

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::between_stages::highest;
 use super::finding::Finding;
-use super::stats::{median, Slope};
+use super::stats::{median, Estimate};
 use crate::report::model::{Point, Process, Series};
 
 /// So many of the latest rounds show the peak of a round. Single ones are noisy.
@@ -53,7 +53,7 @@ impl Finding<'_> {
             limit_bytes: limit,
             limit_of,
             left_bytes: typical,
-            seconds: typical / growth.per_x * pace.per_x,
+            seconds: typical / growth.value * pace.value,
             earliest: left(highest) / growth.high * pace.low.max(0.0),
             latest: match growth.low > 0.0 {
                 true => left(lowest) / growth.low * pace.high,
@@ -85,7 +85,7 @@ fn used(point: &Point, limit_of: LimitOf) -> f64 {
 
 /// The use at the peaks of the latest rounds. Each is raised by the growth until now. The kernel counts the highest RSS of
 /// the process; where it rose within a round, the excess over each marker of the round counts beside the use there.
-fn recent_peaks(finding: &Finding, growth: Slope, limit_of: LimitOf) -> Option<Vec<f64>> {
+fn recent_peaks(finding: &Finding, growth: Estimate, limit_of: LimitOf) -> Option<Vec<f64>> {
     let series = end_of_round(finding)?;
     let points = series.points();
     let rises = |place: usize| {
@@ -99,7 +99,7 @@ fn recent_peaks(finding: &Finding, growth: Slope, limit_of: LimitOf) -> Option<V
     let positions = series.positions();
     let now = positions.last()?;
     let highest = highest(finding.process, series, at_marker);
-    let raised = |((peak, _), x): (&(f64, &str), &f64)| peak + growth.per_x * (now - x);
+    let raised = |((peak, _), x): (&(f64, &str), &f64)| peak + growth.value * (now - x);
     let mut peaks: Vec<f64> = highest.iter().zip(&positions).map(raised).collect();
     Some(peaks.split_off(peaks.len().saturating_sub(RECENT_ROUNDS)))
 }

@@ -243,7 +243,7 @@ mod tests {
     use super::*;
     use crate::report::analyse::fixtures::{analyse, analyse_ended, finding_of};
     use crate::report::analyse::fixtures::{bytes, processes, sample, sizes};
-    use crate::report::analyse::stats::Slope;
+    use crate::report::analyse::stats::Estimate;
     use crate::report::analyse::GpuGrowth;
     use crate::report::units::MB;
     use flarena_shared::marker::Marker;
@@ -382,8 +382,8 @@ mod tests {
 
     #[test]
     fn growth_of_the_cache_has_its_rate_and_its_setting() {
-        let reserved = Slope {
-            per_x: 12.0 * MB,
+        let reserved = Estimate {
+            value: 12.0 * MB,
             low: 11.0 * MB,
             high: 13.0 * MB,
         };

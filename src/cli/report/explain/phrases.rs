@@ -1,6 +1,6 @@
 //! Parts of sentences that several verdicts use, so that each number has one wording.
 
-use crate::report::analyse::stats::Slope;
+use crate::report::analyse::stats::Estimate;
 use crate::report::analyse::{Cause, Finding, MemoryKind, NamedStep, Quantity};
 use crate::report::model::Size;
 use crate::report::units::{duration, in_one_unit, plural, printable, signed_size, size, Amount};
@@ -60,14 +60,14 @@ pub fn rate(finding: &Finding, amount: Amount) -> String {
     rate_per(&finding.trend.slope, finding.unit.name(), amount)
 }
 
-pub fn rate_per(slope: &Slope, unit: &str, amount: Amount) -> String {
-    let ([per_x, low, high], size) = numbers(slope, amount);
-    format!("{per_x}{size}/{unit} (95 % interval: {low} to {high}{size})")
+pub fn rate_per(slope: &Estimate, unit: &str, amount: Amount) -> String {
+    let ([value, low, high], size) = numbers(slope, amount);
+    format!("{value}{size}/{unit} (95 % interval: {low} to {high}{size})")
 }
 
 /// A slope and its bounds, and the unit behind them: ` MB`. If one unit does not suit all, each number has its own.
-pub fn numbers(slope: &Slope, amount: Amount) -> ([String; 3], String) {
-    let all = [slope.per_x, slope.low, slope.high];
+pub fn numbers(slope: &Estimate, amount: Amount) -> ([String; 3], String) {
+    let all = [slope.value, slope.low, slope.high];
     let each = |bytes| match amount {
         Amount::Size => size(bytes),
         Amount::Change => signed_size(bytes),

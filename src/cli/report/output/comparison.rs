@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde_json::{json, Value};
 
 use super::{chart, listed, Grid, ListLength, Summary, DETAILED_PROCESSES};
-use crate::report::analyse::stats::{Change, Interval};
+use crate::report::analyse::stats::{Change, Estimate};
 use crate::report::analyse::{Comparison, Finding, Pair, StageComparison, Together, Verdict};
 use crate::report::units::{printable, signed_size, size, time_unit};
 use crate::units::or_dash;
@@ -116,7 +116,7 @@ fn process_rows(name: &str, verdict: &Pair<&str>, stages: &[StageComparison]) ->
 }
 
 /// `733.1 MB ±2.10 MB`
-fn interval(mean: &Interval) -> String {
+fn interval(mean: &Estimate) -> String {
     match mean.low.is_nan() {
         true => size(mean.value),
         false => format!("{} ±{}", size(mean.value), size(mean.high - mean.value)),
@@ -176,15 +176,15 @@ fn growth(run: &[Finding]) -> String {
     let mut verdicts = run.iter().map(|finding| finding.verdict);
     let growing = run
         .iter()
-        .filter_map(|one| Some((one, one.growth()?.per_x)));
+        .filter_map(|one| Some((one, one.growth()?.value)));
     let more = match growing.clone().count() {
         0 | 1 => String::new(),
         n => format!(" and {} more", n - 1),
     };
     match growing.max_by(|(_, a), (_, b)| a.total_cmp(b)) {
-        Some((one, per_x)) => {
+        Some((one, value)) => {
             let (name, unit) = (one.process.full_name(), one.unit);
-            format!("growth of {name} by {}/{unit}{more}", signed_size(per_x))
+            format!("growth of {name} by {}/{unit}{more}", signed_size(value))
         }
         None if verdicts.clone().all(|one| one == Verdict::NotEnoughRounds) => {
             "not enough rounds to judge growth".to_owned()

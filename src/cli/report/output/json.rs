@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use serde_json::{json, Value};
 
-use crate::report::analyse::stats::Slope;
+use crate::report::analyse::stats::Estimate;
 use crate::report::analyse::{growth_inside, Allocated, Finding, PeakGrowth, Request, StageGrowth};
 use crate::report::explain;
 use crate::report::model::{Point, SiteHistory, Size, Sizes};
@@ -65,7 +65,7 @@ fn process(finding: &Finding) -> Value {
         "rounds": finding.series.rounds,
         "warm_up_rounds": finding.trend.warm_up,
         "unit": finding.unit.name(),
-        "seconds_per_round": pace.map(|pace| pace.seconds.per_x),
+        "seconds_per_round": pace.map(|pace| pace.seconds.value),
         "pause_not_counted_seconds": pace.and_then(|pace| pace.pause),
         "growth_per_hour": finding.hourly.map(|hourly| slope("bytes_per_hour", &hourly)),
         "steps": finding.steps,
@@ -135,12 +135,12 @@ fn stage(one: &StageGrowth) -> Value {
     })
 }
 
-fn per_round(growth: &Slope) -> Value {
+fn per_round(growth: &Estimate) -> Value {
     slope("bytes_per_round", growth)
 }
 
-fn slope(key: &str, Slope { per_x, low, high }: &Slope) -> Value {
-    json!({ key: per_x, "low_95": low, "high_95": high })
+fn slope(key: &str, Estimate { value, low, high }: &Estimate) -> Value {
+    json!({ key: value, "low_95": low, "high_95": high })
 }
 
 fn sizes(sizes: &Sizes) -> Value {

@@ -2,7 +2,7 @@
 
 use super::{request, Column, Grid, ListLength, DETAILED_PROCESSES, OVERVIEW_ROWS};
 use crate::output::{indented, table_of_stacks, terminal_width, wrapped};
-use crate::report::analyse::stats::Slope;
+use crate::report::analyse::stats::Estimate;
 use crate::report::analyse::{count_verdicts, Finding, Request, StageGrowth, Verdict, KILLED};
 use crate::report::explain;
 use crate::report::model::SiteHistory;
@@ -54,7 +54,7 @@ pub fn summary(findings: &[Finding]) -> String {
 }
 
 pub fn overview(findings: &[Finding]) -> Grid {
-    let growth = |one: &Finding| or_dash(one.growth().map(|slope| signed_size(slope.per_x)));
+    let growth = |one: &Finding| or_dash(one.growth().map(|slope| signed_size(slope.value)));
     let columns: [Column<Finding>; 7] = [
         ("Verdict", &|one| one.verdict_name().to_owned()),
         ("Site", &|one| printable(&one.process.site_names())),
@@ -99,7 +99,7 @@ pub fn stages(finding: &Finding) -> Grid {
 }
 
 /// `+10.0 (+9.10 .. +10.4) MB`
-fn with_bounds(slope: &Slope) -> String {
+fn with_bounds(slope: &Estimate) -> String {
     let ([middle, low, high], unit) = explain::numbers(slope, Amount::Change);
     format!("{middle} ({low} .. {high}){unit}")
 }

@@ -34,7 +34,7 @@ const GAUGES: [Gauge; 11] = gauges! {
         |r| one(r.process.last_time());
     flarena_rounds: "Number of rounds seen.", |r| one(Some(r.series.rounds as f64));
     flarena_growth_bytes_per_round: "Growth per round of a process that grows, else 0.",
-        |r| one(Some(r.growth().map_or(0.0, |slope| slope.per_x)));
+        |r| one(Some(r.growth().map_or(0.0, |slope| slope.value)));
     flarena_verdict: "1 for the verdict on the process, 0 for the others.", verdicts;
     flarena_stage_peak_rss_bytes: "Highest RSS at a stage.", stages;
 };

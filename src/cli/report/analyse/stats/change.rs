@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::line::Interval;
+use super::line::Estimate;
 
 /// A smaller difference counts as noise, however equal the runs are.
 const MIN_DIFFERENCE: f64 = 0.01;
@@ -32,8 +32,8 @@ pub struct Change {
 
 impl Change {
     /// Compares two means with their intervals.
-    pub fn of_means(base: &Interval, new: &Interval) -> Self {
-        let share = |mean: &Interval| (mean.high - mean.value) / mean.value;
+    pub fn of_means(base: &Estimate, new: &Estimate) -> Self {
+        let share = |mean: &Estimate| (mean.high - mean.value) / mean.value;
         let half_width = f64::hypot(share(base), share(new));
         let half_width = Some(half_width).filter(|width| !width.is_nan());
         Change::of((new.value / base.value).ln(), half_width)

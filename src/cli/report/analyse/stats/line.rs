@@ -16,41 +16,43 @@ const CHOICE: f64 = 1.2;
 /// The share of x that a shape may explain.
 const MAX_RESEMBLANCE: f64 = 0.9;
 
-/// Growth of y per unit of x, with the bounds of its 95 % interval.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Slope {
-    pub per_x: f64,
+/// Growth of y per unit of x, or a mean, with the bounds of its 95 % interval; NaN for a mean of fewer than three samples.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Estimate {
+    pub value: f64,
+    #[serde(rename = "low_95")]
     pub low: f64,
+    #[serde(rename = "high_95")]
     pub high: f64,
 }
 
-impl Slope {
-    pub fn around(per_x: f64, half_width: f64) -> Slope {
-        Slope {
-            per_x,
-            low: per_x - half_width,
-            high: per_x + half_width,
+impl Estimate {
+    pub fn around(value: f64, half_width: f64) -> Estimate {
+        Estimate {
+            value,
+            low: value - half_width,
+            high: value + half_width,
         }
     }
 
     /// Changes the slope and its bounds alike.
-    pub fn map(self, change: impl Fn(f64) -> f64) -> Slope {
-        let Slope { per_x, low, high } = self;
-        let [per_x, low, high] = [per_x, low, high].map(change);
-        Slope { per_x, low, high }
+    pub fn map(self, change: impl Fn(f64) -> f64) -> Estimate {
+        let Estimate { value, low, high } = self;
+        let [value, low, high] = [value, low, high].map(change);
+        Estimate { value, low, high }
     }
 
     /// The slope of the opposite change.
-    pub fn negated(self) -> Slope {
+    pub fn negated(self) -> Estimate {
         let (low, high) = (self.high, self.low);
-        Slope { low, high, ..self }.map(|rate| -rate)
+        Estimate { low, high, ..self }.map(|rate| -rate)
     }
 }
 
 /// A fitted line. The slope is the weighted sum of the samples.
 #[derive(Clone, Debug)]
 pub struct Line {
-    pub slope: Slope,
+    pub slope: Estimate,
     weights: Vec<f64>,
 }
 
@@ -75,12 +77,12 @@ impl Line {
         let own = known.left_of(x);
         let squares = dot(&own, &own);
         let weights: Vec<f64> = own.iter().map(|own| own / squares).collect();
-        let per_x = slope_of(&weights, y);
+        let value = slope_of(&weights, y);
         known.add(x);
         let (deviation, degrees) = known.slow_deviation(y);
         let half_width = CHOICE * t_975(degrees) * deviation / squares.sqrt()
             + RESOLUTION_BYTES / (x[x.len() - 1] - x[0]);
-        let slope = Slope::around(per_x, half_width);
+        let slope = Estimate::around(value, half_width);
         Line { slope, weights }
     }
 
@@ -188,19 +190,8 @@ pub fn t_975(degrees: f64) -> f64 {
     Z + first + second + third
 }
 
-/// A mean with its 95 % interval.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Interval {
-    pub value: f64,
-    /// NaN for fewer than three samples.
-    #[serde(rename = "low_95")]
-    pub low: f64,
-    #[serde(rename = "high_95")]
-    pub high: f64,
-}
-
 /// The mean of autocorrelated samples. A trend of the samples is not noise.
-pub fn mean_interval(values: &[f64]) -> Interval {
+pub fn mean_interval(values: &[f64]) -> Estimate {
     let mut line = Known::constant(values.len());
     line.add(&(0..values.len()).map(|i| i as f64).collect::<Vec<_>>());
     let value = values.iter().sum::<f64>() / values.len().max(1) as f64;
@@ -208,11 +199,7 @@ pub fn mean_interval(values: &[f64]) -> Interval {
         0..3 => f64::NAN,
         _ => CHOICE * half_width(&line, values),
     };
-    Interval {
-        value,
-        low: value - half,
-        high: value + half,
-    }
+    Estimate::around(value, half)
 }
 
 /// Half of the 95 % interval of the mean of samples whose slow changes are noise, too. A season does not widen it.
@@ -238,24 +225,24 @@ mod tests {
         Line::through(&x, &y)
     }
 
-    fn slope(y: impl Fn(f64) -> f64) -> Slope {
-        let Slope { per_x, low, high } = line(y).slope;
-        assert!(low <= per_x && per_x <= high, "{low} {per_x} {high}");
-        let [per_x, low, high] = [per_x, low, high].map(|bytes| bytes / MB);
-        Slope { per_x, low, high }
+    fn slope(y: impl Fn(f64) -> f64) -> Estimate {
+        let Estimate { value, low, high } = line(y).slope;
+        assert!(low <= value && value <= high, "{low} {value} {high}");
+        let [value, low, high] = [value, low, high].map(|bytes| bytes / MB);
+        Estimate { value, low, high }
     }
 
     #[test]
     fn a_perfect_line_has_its_slope_and_a_positive_lower_bound() {
         let found = slope(|x| 100.0 + 3.0 * x);
-        assert!((found.per_x - 3.0).abs() < 1e-6);
+        assert!((found.value - 3.0).abs() < 1e-6);
         assert!(found.low > 2.0 && found.high < 3.1, "{found:?}");
     }
 
     #[test]
     fn equal_samples_have_slope_zero_and_bounds_of_the_resolution() {
         let found = slope(|_| 100.0);
-        assert_eq!(found.per_x.abs(), 0.0);
+        assert_eq!(found.value.abs(), 0.0);
         assert!(found.low > -0.01 && found.high < 0.01, "{found:?}");
     }
 
@@ -282,9 +269,9 @@ mod tests {
             .map(|(x, age)| (300.0 + 3.0 * x + 20.0 * age + noise(*x)) * MB)
             .collect();
         let slope = Line::beside(&[ages], &x, &y).slope;
-        let [per_x, low, high] = [slope.per_x, slope.low, slope.high].map(|bytes| bytes / MB);
+        let [value, low, high] = [slope.value, slope.low, slope.high].map(|bytes| bytes / MB);
         assert!(low < 3.0 && 3.0 < high && high - low < 0.6, "{low} {high}");
-        assert!((per_x - 3.0).abs() < 0.05, "{per_x}");
+        assert!((value - 3.0).abs() < 0.05, "{value}");
     }
 
     #[test]
@@ -292,7 +279,7 @@ mod tests {
         let x: Vec<f64> = (0..20).map(f64::from).collect();
         let y: Vec<f64> = x.iter().map(|x| 3.0 * x * MB).collect();
         let slope = Line::beside(std::slice::from_ref(&x), &x, &y).slope;
-        assert!((slope.per_x / MB - 3.0).abs() < 1e-6, "{slope:?}");
+        assert!((slope.value / MB - 3.0).abs() < 1e-6, "{slope:?}");
     }
 
     #[test]
@@ -316,7 +303,7 @@ mod tests {
         let part = |x: f64| 2.0 * x + (x * 7.0) % 5.0;
         let line = line(|x| part(x) + 3.0 * x);
         let parts: Vec<f64> = (0..20).map(|x| part(f64::from(x)) * MB).collect();
-        let left = line.slope.per_x - line.slope_of(&parts);
+        let left = line.slope.value - line.slope_of(&parts);
         assert!((left / MB - 3.0).abs() < 1e-6, "{left}");
     }
 
