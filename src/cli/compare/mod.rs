@@ -3,6 +3,7 @@
 //! `variants`, `tree` and `execution` touch the system. All other modules are pure.
 
 mod execution;
+mod figure;
 mod files;
 mod load;
 mod model;

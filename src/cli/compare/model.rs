@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use super::figure::{self, Spread};
 use super::series::Series;
 use super::variants::Variant;
-use crate::report::{Change, Spread};
+use crate::report::Change;
 use crate::units::{plural, size};
 
 /// A figure of a run.
@@ -98,7 +99,7 @@ impl Outcome {
     }
 
     pub fn change_from(&self, base: &Outcome, metric: &Metric) -> Option<Change> {
-        Change::between(&base.figures(metric), &self.figures(metric))
+        figure::change(&base.figures(metric), &self.figures(metric))
     }
 
     /// The run with the median mean size, which charts show.

@@ -4,8 +4,8 @@ use std::str::FromStr;
 
 use clap::ValueEnum;
 
-use super::analyse::stats::Slope;
-use super::analyse::{ProcessReport, Verdict};
+use super::analyse::stats::Estimate;
+use super::analyse::{Finding, Verdict};
 use super::explain::{rate_per, reaches_limit};
 use super::units::{duration, duration_argument, size, size_argument, Amount};
 
@@ -48,8 +48,7 @@ fn verdict_argument(text: &str) -> Result<Verdict, String> {
 
 impl Condition {
     /// Describes how the process meets the condition, if it does.
-    pub fn failure(&self, report: &ProcessReport) -> Option<String> {
-        let finding = &report.finding;
+    pub fn failure(&self, finding: &Finding) -> Option<String> {
         let slope = finding.lasting_slope();
         match *self {
             Condition::GrowthPerRound(limit) => grows_faster(slope?, finding.unit.name(), limit),
@@ -57,12 +56,12 @@ impl Condition {
                 grows_faster(slope.and(finding.hourly)?, "hour", limit)
             }
             Condition::Peak(limit) => {
-                let peak = report.process.peak_rss;
+                let peak = finding.process.peak_rss;
                 (peak > limit).then(|| format!("peaks at {}, above {}", size(peak), size(limit)))
             }
             Condition::Limit(seconds) => {
-                let estimate = report.time_to_limit.as_ref()?;
-                let (text, wanted) = (reaches_limit(&report.process, estimate), duration(seconds));
+                let estimate = finding.time_to_limit()?;
+                let (text, wanted) = (reaches_limit(finding.process, &estimate), duration(seconds));
                 (estimate.seconds < seconds).then(|| format!("{text}, less than {wanted}"))
             }
             Condition::Verdict(verdict) => {
@@ -73,7 +72,7 @@ impl Condition {
 }
 
 /// The whole interval must lie above the limit.
-fn grows_faster(slope: Slope, unit: &str, limit: f64) -> Option<String> {
+fn grows_faster(slope: Estimate, unit: &str, limit: f64) -> Option<String> {
     let (rate, wanted) = (rate_per(&slope, unit, Amount::Size), size(limit));
     (slope.low > limit)
         .then(|| format!("grows by {rate}: the whole interval is above {wanted}/{unit}"))
@@ -82,30 +81,29 @@ fn grows_faster(slope: Slope, unit: &str, limit: f64) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::analyse::fixtures::analyse;
-    use crate::report::analyse::fixtures::{processes, sample, sizes};
+    use crate::report::analyse::fixtures::{finding_of, sample, sizes};
     use crate::report::explain::evidence;
     use crate::report::model::Size;
     use crate::report::units::MB;
     use flarena_shared::marker::Marker;
 
     /// A process with this RSS in MB by round, and this many seconds per round.
-    fn report(rounds: usize, seconds: f64, rss: impl Fn(f64) -> f64) -> ProcessReport {
+    fn report(rounds: usize, seconds: f64, rss: impl Fn(f64) -> f64) -> Finding<'static> {
         let marker = |round: usize| Marker {
             t: Some(seconds * round as f64),
             ..sample(round, sizes(&[(Size::Rss, rss(round as f64))]))
         };
-        analyse(processes((0..rounds).map(marker))).remove(0)
+        finding_of((0..rounds).map(marker))
     }
 
-    fn failure(condition: &str, report: &ProcessReport) -> Option<String> {
-        condition.parse::<Condition>().unwrap().failure(report)
+    fn failure(condition: &str, finding: &Finding) -> Option<String> {
+        condition.parse::<Condition>().unwrap().failure(finding)
     }
 
     #[test]
     fn growth_conditions_use_the_printed_interval_even_if_the_verdict_is_flat() {
         let flat = report(20, 30.0, |round| 220.0 + 0.28 * round);
-        assert_eq!(flat.finding.verdict, Verdict::Flat);
+        assert_eq!(flat.verdict, Verdict::Flat);
         let text = evidence(&flat);
         let part = "(95 % interval: +0.28 to +0.28 MB) excludes growth above 0.28 MB/round; 0.35 MB/round or more would matter.";
         assert!(text.contains(part), "{text}");
@@ -125,9 +123,9 @@ mod tests {
         let text = evidence(&noisy);
         assert!(text.contains("RSS is about"), "{text}");
         let climbing = report(6, 30.0, |round| 220.0 + 50.0 * round);
-        assert_eq!(climbing.finding.verdict, Verdict::WarmingUp);
-        for report in [noisy, climbing] {
-            assert_eq!(failure("growth:0.01MB/round", &report), None);
+        assert_eq!(climbing.verdict, Verdict::WarmingUp);
+        for finding in [noisy, climbing] {
+            assert_eq!(failure("growth:0.01MB/round", &finding), None);
         }
     }
 

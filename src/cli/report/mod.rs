@@ -4,7 +4,6 @@
 //! `output` shows it. `output` uses `explain`, `explain` uses `analyse`, and all use `model`.
 
 mod analyse;
-mod calendar;
 mod explain;
 mod fail_on;
 #[cfg(test)]
@@ -25,8 +24,8 @@ use anyhow::Context;
 
 use crate::output::{chain, note, print as print_text, print_json, replace, terminal_width};
 use crate::{exit, proc};
-pub use analyse::stats::{median, Change, ChangeVerdict, Spread};
-use analyse::{Comparison, Fit, ProcessReport};
+pub use analyse::stats::{median, t_975, Change, ChangeVerdict};
+use analyse::{Comparison, Finding};
 use fail_on::Condition;
 use model::Process;
 use output::{comparison, html, json, print, prometheus, request, ListLength};
@@ -100,71 +99,38 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         true => vec![&args.files],
         false => args.compare.chunks(1).collect(),
     };
-    let runs = inputs.into_iter().map(|files| Run::read(files, args.limit));
-    let runs: Vec<Run> = runs.collect();
+    let (processes, files): (Vec<Vec<Process>>, Vec<Vec<FileReport>>) =
+        inputs.into_iter().map(read::read_all).unzip();
+    for files in &files {
+        read::messages(files).for_each(note);
+    }
+    let may_run = may_run();
+    let runs = processes.iter();
+    let runs = runs.map(|all| analyse::findings(all, args.limit, &may_run));
+    let runs: Vec<Vec<Finding>> = runs.collect();
     let length = match args.all {
         true => ListLength::Full,
         false => ListLength::Short,
     };
     let is_saved = match &runs[..] {
-        [before, after] => args.compare(before, after, length)?,
-        runs => args.report(&runs[0], length)?,
+        [before, after] => args.compare([before, after], length)?,
+        runs => args.report(&runs[0], &files[0], length)?,
     };
     let mut meets_any = false;
-    for report in runs.iter().flat_map(|run| &run.reports) {
-        for failure in args.fail_on.iter().filter_map(|one| one.failure(report)) {
-            let name = units::printable(&report.process.full_name());
+    for finding in runs.iter().flatten() {
+        for failure in args.fail_on.iter().filter_map(|one| one.failure(finding)) {
+            let name = units::printable(&finding.process.full_name());
             note(format_args!("{name}: {failure}"));
             meets_any = true;
         }
     }
-    let is_complete = is_saved && runs.iter().all(Run::is_complete);
+    let is_read = files.iter().flatten().all(|file| file.fully_read);
+    let is_complete = is_saved && is_read && !runs.iter().any(Vec::is_empty);
     Ok(ExitCode::from(match () {
         () if meets_any => exit::PROBLEM,
         () if is_complete => 0,
         () => exit::UNREADABLE,
     }))
-}
-
-/// The processes of one run, and the files that they were read from.
-struct Run {
-    reports: Vec<ProcessReport>,
-    files: Vec<FileReport>,
-}
-
-impl Run {
-    /// Prints the messages about the files, too.
-    fn read(inputs: &[PathBuf], limit: Option<f64>) -> Run {
-        let (processes, files) = read::read_all(inputs);
-        let messages = files.iter().flat_map(FileReport::printed_messages);
-        let messages = messages.chain(read::message_about_repeated_markers(&files));
-        let messages = messages.chain(read::message_about_files_without_markers(&files));
-        messages.for_each(note);
-        let reports = judge(processes, limit, may_run());
-        Run { reports, files }
-    }
-
-    fn is_complete(&self) -> bool {
-        !self.reports.is_empty() && self.files.iter().all(|file| !file.is_incomplete)
-    }
-}
-
-/// Judges the processes, and sorts them: those that need attention first. `limit` is that of `--limit`.
-fn judge(
-    processes: Vec<Process>,
-    limit: Option<f64>,
-    may_run: impl Fn(&Process) -> bool,
-) -> Vec<ProcessReport> {
-    let kills = analyse::kills(&processes, may_run);
-    let fits = processes.iter().map(Fit::of).collect();
-    let findings = analyse::findings(fits);
-    let judged = processes.into_iter().zip(findings).zip(kills);
-    let reports = judged.filter_map(|((process, finding), kill)| {
-        Some(ProcessReport::of(process, finding?, kill, limit))
-    });
-    let mut reports: Vec<ProcessReport> = reports.collect();
-    analyse::sort(&mut reports);
-    reports
 }
 
 /// A process may run if it is among those that run on this machine, in any pid namespace. One of another machine or
@@ -193,25 +159,30 @@ fn may_run() -> impl Fn(&Process) -> bool {
 
 impl Args {
     /// Prints the report, and writes the requested files. Returns false if one cannot be written.
-    fn report(&self, Run { reports, files }: &Run, length: ListLength) -> anyhow::Result<bool> {
-        self.note_rounds(reports);
+    fn report(
+        &self,
+        findings: &[Finding],
+        files: &[FileReport],
+        length: ListLength,
+    ) -> anyhow::Result<bool> {
+        self.note_rounds(findings);
         let mut out = BufWriter::new(io::stdout().lock());
-        let requests = analyse::requests(reports, self.rounds);
+        let requests = analyse::requests(findings, self.rounds);
         let written = match self.request {
-            _ if self.json => json::write(&mut out, reports, files, &requests),
-            _ if reports.is_empty() => Ok(()),
+            _ if self.json => json::write(&mut out, findings, files, &requests),
+            _ if findings.is_empty() => Ok(()),
             Some(form) => write!(out, "{}", request::specification(&requests, form)),
-            None => write!(out, "{}", print::report(reports, &requests, length)),
+            None => write!(out, "{}", print::report(findings, &requests, length)),
         };
         let written = written.and_then(|()| out.flush());
         written.context("cannot write to stdout")?;
-        Ok(save(&self.html, || html::page(reports, files, length))
-            & save(&self.prometheus, || prometheus::metrics(reports)))
+        Ok(save(&self.html, || html::page(findings, files, length))
+            & save(&self.prometheus, || prometheus::metrics(findings)))
     }
 
-    fn note_rounds(&self, reports: &[ProcessReport]) {
-        let growing = reports.iter().filter(|report| report.growth().is_some());
-        let points = growing.flat_map(|report| report.process.points());
+    fn note_rounds(&self, findings: &[Finding]) {
+        let growing = findings.iter().filter(|one| one.growth().is_some());
+        let points = growing.flat_map(|one| one.process.points());
         let last = points.filter_map(|point| point.round).max();
         // Rounds count from 0 or from 1.
         if let Some((rounds, last)) = self.rounds.zip(last)
@@ -224,8 +195,8 @@ impl Args {
         }
     }
 
-    fn compare(&self, before: &Run, after: &Run, length: ListLength) -> anyhow::Result<bool> {
-        let compared = Comparison::of(&before.reports, &after.reports);
+    fn compare(&self, runs: [&[Finding]; 2], length: ListLength) -> anyhow::Result<bool> {
+        let compared = Comparison::of(runs);
         let inputs = [&self.compare[0], &self.compare[1]];
         let summary = comparison::summary(&compared, inputs, length);
         match self.json {

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use flarena_shared::sites::Holding;
 
-use super::analyse::stats::{Slope, Trend};
+use super::analyse::stats::{Estimate, Trend};
 use super::analyse::Verdict;
 use super::model::{RoundHoldings, SiteHistory};
 use super::units::{plural, printable, signed_size, size};
@@ -33,7 +33,7 @@ pub struct SiteTrend {
     /// The largest fall from one round to the next. A site that holds garbage falls at a collection.
     fall: u64,
     /// Growth per round; `None` for too few rounds.
-    pub slope: Option<Slope>,
+    pub slope: Option<Estimate>,
     pub blocks: u64,
     /// Age of the oldest block, in rounds.
     pub oldest: Option<i64>,
@@ -43,12 +43,12 @@ pub struct SiteTrend {
 
 impl SiteTrend {
     pub fn bytes_per_round(&self) -> Option<f64> {
-        self.slope.map(|slope| slope.per_x)
+        self.slope.map(|slope| slope.value)
     }
 
     pub fn is_growing(&self) -> bool {
         // The errors of successive estimates are not independent, so a slope alone proves nothing.
-        let grows = |slope: Slope| slope.low > 0.0 && slope.per_x > MIN_BYTES;
+        let grows = |slope: Estimate| slope.low > 0.0 && slope.value > MIN_BYTES;
         self.differs && self.slope.is_some_and(grows)
     }
 }
@@ -158,7 +158,7 @@ mod tests {
     fn a_site_that_keeps_a_block_per_round_grows_by_its_size() {
         let trend =
             fastest_growing(&history(&[1, 2, 3, 4, 5, 6, 7, 8].map(|n| n * 128 * MB))).unwrap();
-        assert!((trend.slope.unwrap().per_x / MB as f64 - 128.0).abs() < 1e-6);
+        assert!((trend.slope.unwrap().value / MB as f64 - 128.0).abs() < 1e-6);
         let site = (trend.site, trend.oldest, trend.median);
         assert_eq!(site, (3, Some(7), Some(3)));
     }
@@ -190,7 +190,7 @@ mod tests {
         // A leak beside it shows when all is replaced.
         let leak = std::array::from_fn::<u64, 12, _>(|round| replaced[round] + 10 * round as u64);
         let found = with(&before, &leak).unwrap();
-        assert!((found.slope.unwrap().per_x / MB as f64 - 10.0).abs() < 0.1);
+        assert!((found.slope.unwrap().value / MB as f64 - 10.0).abs() < 0.1);
     }
 
     #[test]

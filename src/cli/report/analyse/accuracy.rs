@@ -6,9 +6,10 @@
 //! that is autocorrelated, and a quarter the noise of real jobs.
 
 use super::finding::Finding;
-use super::fixtures::{process_and_finding, sample, Random};
+use super::findings;
+use super::fixtures::{processes, sample, Random};
 use super::job_noise;
-use super::stats::Slope;
+use super::stats::Estimate;
 use super::Verdict;
 use crate::report::model::{Size, Sizes};
 use crate::report::units::MB;
@@ -378,7 +379,7 @@ impl Row {
     }
 }
 
-pub fn contains(slope: Slope, truth: f64) -> bool {
+pub fn contains(slope: Estimate, truth: f64) -> bool {
     slope.low <= truth && truth <= slope.high
 }
 
@@ -439,14 +440,15 @@ fn measure(name: &str, class: Class, layout: Layout) -> Row {
         let shape = (class.1)(&setting, &mut random);
         let markers = markers(&setting, &shape, &mut random).into_iter();
         let markers = markers.enumerate().map(|(seq, one)| layout.place(seq, one));
-        let (_, finding) = process_and_finding(markers);
+        let processes = processes(markers);
+        let finding = &findings(&processes, None, |_| true)[0];
         let truth = shape.growth * setting.level * layout.rounds_per_round();
         let mut is_covered = contains(finding.trend.slope, truth);
         if let Layout::RoundsPerHour(quick) = layout {
             let hourly = finding.hourly.unwrap();
             is_covered &= contains(hourly, truth * quick as f64);
         }
-        row.add(&finding, (shape.is_right)(&finding), is_covered);
+        row.add(finding, (shape.is_right)(finding), is_covered);
     }
     row
 }
@@ -566,9 +568,8 @@ impl Garbage {
                 ..sample(round, sizes)
             }
         };
-        process_and_finding((0..rounds as usize).map(marker))
-            .1
-            .verdict
+        let processes = processes((0..rounds as usize).map(marker));
+        findings(&processes, None, |_| true)[0].verdict
     }
 
     /// How many of a thousand processes have a right verdict: without a leak, and with one.
@@ -640,8 +641,8 @@ fn pages_swapped_out_continuously_are_swap_and_pages_swapped_out_once_are_not() 
                 }
                 sample(round, sizes)
             };
-            let (_, finding) = process_and_finding((0..setting.rounds).map(marker));
-            finding.verdict == Verdict::Swap
+            let processes = processes((0..setting.rounds).map(marker));
+            findings(&processes, None, |_| true)[0].verdict == Verdict::Swap
         };
         let seeds = seeds(4);
         let all = seeds.end - seeds.start;

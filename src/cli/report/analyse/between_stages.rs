@@ -13,9 +13,6 @@ pub struct GrowthInside {
     pub round: Option<i64>,
     pub bytes: f64,
     pub seconds: Option<f64>,
-    /// A later marker of the program is lower.
-    #[serde(skip)]
-    pub has_fallen: bool,
 }
 
 /// Smaller growth above the markers of the program is not worth a sentence.
@@ -35,7 +32,6 @@ pub fn growth_inside(process: &Process) -> Option<GrowthInside> {
         let before = marks.partition_point(|(_, mark)| mark.order < point.order);
         let (stage, mark) = marks[..before].last()?;
         Some(GrowthInside {
-            has_fallen: before < marks.len(),
             stage: (*stage).to_owned(),
             round: mark.round,
             bytes: point.peak - mark.peak,
@@ -54,15 +50,15 @@ pub fn highest<'a>(
 ) -> Vec<(f64, &'a str)> {
     let visits = series.points();
     let mut highest = vec![(0.0, ""); visits.len()];
-    for (stage, series) in &process.stages {
-        for marker in series.points() {
+    for stage in &process.stages {
+        for marker in stage.points() {
             let place = visits.partition_point(|visit| visit.order < marker.order);
             let Some(found) = highest.get_mut(place) else {
                 break;
             };
             let value = value(place, marker);
             if value > found.0 {
-                *found = (value, stage);
+                *found = (value, &stage.stage);
             }
         }
     }
@@ -78,10 +74,8 @@ pub fn own_points(process: &Process) -> impl Iterator<Item = (&str, &Point)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::analyse::fixtures::{
-        bytes, process_and_finding, processes, sample, sizes, Random,
-    };
-    use crate::report::analyse::{Finding, Quantity, TimeToLimit, Verdict};
+    use crate::report::analyse::fixtures::{bytes, finding_of, processes, sample, sizes, Random};
+    use crate::report::analyse::{Finding, Quantity, Verdict};
     use crate::report::model::Size;
     use crate::report::units::MB;
     use flarena_shared::marker::Marker;
@@ -107,7 +101,7 @@ mod tests {
     ];
 
     /// 40 rounds of 300 MB at both markers. The peak before the marker `train` is this much higher.
-    fn rounds(leak: f64, mut excess: impl FnMut(f64) -> f64) -> (Process, Finding) {
+    fn rounds(leak: f64, mut excess: impl FnMut(f64) -> f64) -> Finding<'static> {
         let markers = (0..80).map(|seq| {
             let (round, is_train) = (seq / 2, seq % 2 == 0);
             let rss = 300.0 + leak * round as f64;
@@ -124,19 +118,19 @@ mod tests {
                 ..sample(seq, sizes(&[(Size::Rss, rss), (Size::Live, rss)]))
             }
         });
-        process_and_finding(markers)
+        finding_of(markers)
     }
 
     #[test]
     fn a_peak_that_grows_inside_the_rounds_is_growth_with_a_time_to_the_limit() {
-        let (process, finding) = rounds(0.0, |round| 100.0 + 40.0 * round);
+        let finding = rounds(0.0, |round| 100.0 + 40.0 * round);
         assert_eq!(
             (finding.verdict, finding.quantity),
             (Verdict::Growth, Quantity::Peak)
         );
         let growth = finding.peak_growth.as_ref().unwrap();
         assert_eq!(growth.before_stage.as_deref(), Some("train"));
-        let limit = TimeToLimit::estimate(&process, &finding, None).unwrap();
+        let limit = finding.time_to_limit().unwrap();
         // 20 s a round.
         let seconds = (4000.0 - 400.0 - 39.0 * 40.0) / 40.0 * 20.0;
         assert!(
@@ -148,13 +142,13 @@ mod tests {
 
     #[test]
     fn a_peak_that_grows_faster_than_the_markers_decides_the_time_to_the_limit() {
-        let (process, finding) = rounds(10.0, |round| 100.0 + 40.0 * round);
+        let finding = rounds(10.0, |round| 100.0 + 40.0 * round);
         assert_eq!(
             (finding.verdict, finding.quantity),
             (Verdict::LiveGrowth, Quantity::Footprint)
         );
-        assert!((finding.fastest_growth().per_x / MB - 50.0).abs() < 0.5);
-        let limit = TimeToLimit::estimate(&process, &finding, None).unwrap();
+        assert!((finding.fastest_growth().value / MB - 50.0).abs() < 0.5);
+        let limit = finding.time_to_limit().unwrap();
         let seconds = (4000.0 - 400.0 - 39.0 * 50.0) / 50.0 * 20.0;
         assert!(
             (limit.seconds / seconds - 1.0).abs() < 0.02,
@@ -178,7 +172,7 @@ mod tests {
                 )
             }
         };
-        let (_, finding) = process_and_finding((0..40).map(marker));
+        let finding = finding_of((0..40).map(marker));
         assert_eq!(
             (finding.verdict, finding.quantity),
             (Verdict::Growth, Quantity::Peak)
@@ -191,10 +185,10 @@ mod tests {
             let mut random = Random::new(seed);
             for spread in [0.05, 0.2, 0.5] {
                 let excess = |_| 200.0 * f64::exp(spread * random.normal());
-                let (_, finding) = rounds(0.0, excess);
+                let finding = rounds(0.0, excess);
                 assert_eq!(finding.verdict, Verdict::Flat, "{seed} {spread}");
             }
-            let (_, finding) = rounds(10.0, |_| 200.0 + 10.0 * random.normal());
+            let finding = rounds(10.0, |_| 200.0 + 10.0 * random.normal());
             assert!(finding.peak_growth.is_none(), "{seed}");
         }
     }
@@ -204,7 +198,6 @@ mod tests {
         let found = growth_inside(&processes(course(&GROWS))[0]).unwrap();
         assert_eq!((&*found.stage, found.round), ("train", Some(12)));
         assert_eq!((found.bytes / MB, found.seconds), (690.0, Some(70.0)));
-        assert!(!found.has_fallen);
     }
 
     #[test]
@@ -214,6 +207,6 @@ mod tests {
             growth_inside(&processes(course(&markers))[0])
         };
         assert_eq!(after(700.0), None);
-        assert!(after(20.0).is_some_and(|growth| growth.has_fallen));
+        assert!(after(20.0).is_some());
     }
 }

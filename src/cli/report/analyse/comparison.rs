@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 use serde::{Serialize, Serializer};
 use serde_json::json;
 
-use super::stats::{mean_interval, Change, ChangeVerdict, Interval, Slope};
+use super::stats::{mean_interval, Change, ChangeVerdict, Estimate};
 use super::together::sum_of;
-use super::{ProcessReport, StageReport, Verdict};
-use crate::report::model::{Series, Unit};
+use super::{Finding, StageGrowth, Verdict};
+use crate::report::model::Unit;
 
 /// A value of the run before and of the run after; `None` if it is unknown, or if the run lacks the site or the stage.
 #[derive(Clone, Debug, Serialize)]
@@ -50,12 +50,12 @@ impl Pair<f64> {
 }
 
 /// Some processes in both runs.
-type Members<'a> = [Vec<&'a ProcessReport>; 2];
+type Members<'a> = [Vec<&'a Finding<'a>>; 2];
 
 #[derive(Serialize)]
 pub struct Comparison<'a> {
     #[serde(skip)]
-    pub runs: [&'a [ProcessReport]; 2],
+    pub runs: [&'a [Finding<'a>]; 2],
     #[serde(flatten)]
     pub sums: Sums,
     pub rounds: Pair<u64>,
@@ -102,26 +102,25 @@ pub struct StageComparison {
 pub struct StageSizes {
     pub rounds: u64,
     /// After the warm-up.
-    pub mean_bytes: Interval,
+    pub mean_bytes: Estimate,
     pub peak_bytes: f64,
     #[serde(serialize_with = "per_unit")]
-    pub growth: Option<Slope>,
+    pub growth: Option<Estimate>,
     pub unit: &'static str,
 }
 
-fn per_unit<S: Serializer>(growth: &Option<Slope>, serializer: S) -> Result<S::Ok, S::Error> {
-    let value = |Slope { per_x, low, high }: &Slope| json!({ "bytes_per_unit": per_x, "low_95": low, "high_95": high });
+fn per_unit<S: Serializer>(growth: &Option<Estimate>, serializer: S) -> Result<S::Ok, S::Error> {
+    let value = |Estimate { value, low, high }: &Estimate| json!({ "bytes_per_unit": value, "low_95": low, "high_95": high });
     growth.as_ref().map(value).serialize(serializer)
 }
 
 impl<'a> Comparison<'a> {
-    pub fn of(before: &'a [ProcessReport], after: &'a [ProcessReport]) -> Comparison<'a> {
-        let runs = [before, after];
+    pub fn of(runs: [&'a [Finding<'a>]; 2]) -> Comparison<'a> {
         let mut named: BTreeMap<String, BTreeMap<String, Members>> = BTreeMap::new();
-        for (run, reports) in runs.into_iter().enumerate() {
-            for report in reports {
-                let site = named.entry(report.process.site_names()).or_default();
-                site.entry(report.process.process_name()).or_default()[run].push(report);
+        for (run, findings) in runs.into_iter().enumerate() {
+            for finding in findings {
+                let site = named.entry(finding.process.site_names()).or_default();
+                site.entry(finding.process.process_name()).or_default()[run].push(finding);
             }
         }
         let mut sites: Vec<SiteComparison> = named.into_iter().map(SiteComparison::of).collect();
@@ -129,9 +128,9 @@ impl<'a> Comparison<'a> {
         Comparison {
             runs,
             sums: Sums::of(&runs.map(|run| run.iter().collect())),
-            rounds: Pair::of(runs, |run| run.iter().map(|r| r.finding.rounds).max()),
+            rounds: Pair::of(runs, |run| run.iter().map(|one| one.series.rounds).max()),
             growing: Pair::of(runs, |run| {
-                let growing = run.iter().filter(|report| report.growth().is_some());
+                let growing = run.iter().filter(|finding| finding.growth().is_some());
                 (!run.is_empty()).then(|| growing.map(|one| one.process.full_name()).collect())
             }),
             sites,
@@ -153,13 +152,16 @@ impl Sums {
         let runs = runs.each_ref();
         Sums {
             peak_bytes: Pair::of(runs, |run| {
-                let largest = || run.iter().map(|report| report.process.peak_rss);
+                let largest = || run.iter().map(|finding| finding.process.peak_rss);
                 let sum = sum_of(run.iter().copied()).map(|sum| sum.peak);
                 sum.or_else(|| largest().reduce(f64::max))
             }),
             mean_bytes: Pair::of(runs, |run| Some(sum_of(run.iter().copied())?.mean)),
             cpu_seconds: Pair::of(runs, |run| {
-                let all: Option<f64> = run.iter().map(|report| report.process.cpu_seconds()).sum();
+                let all: Option<f64> = run
+                    .iter()
+                    .map(|finding| finding.process.cpu_seconds())
+                    .sum();
                 all.filter(|_| !run.is_empty())
             }),
         }
@@ -188,19 +190,19 @@ impl SiteComparison {
 
 impl ProcessComparison {
     fn of((proc, runs): (String, Members)) -> ProcessComparison {
-        let worst = |reports: &Vec<&ProcessReport>| {
-            let verdicts = reports.iter().map(|report| report.finding.verdict);
+        let worst = |findings: &Vec<&Finding>| {
+            let verdicts = findings.iter().map(|finding| finding.verdict);
             let worst = verdicts.min_by_key(|verdict| verdict.urgency());
             worst.map(Verdict::name)
         };
         let mut stages: Vec<&str> = Vec::new();
-        for stage in runs.iter().flatten().flat_map(|report| &report.stages) {
-            if !stages.contains(&&*stage.stage) {
-                stages.push(&stage.stage);
+        for stage in runs.iter().flatten().flat_map(|finding| &finding.stages) {
+            if !stages.contains(&&*stage.series.stage) {
+                stages.push(&stage.series.stage);
             }
         }
         let stage = |stage: &str| StageComparison {
-            sizes: Pair::of(runs.each_ref(), |reports| StageSizes::of(reports, stage)),
+            sizes: Pair::of(runs.each_ref(), |findings| StageSizes::of(findings, stage)),
             stage: stage.to_owned(),
         };
         ProcessComparison {
@@ -244,24 +246,24 @@ impl StageComparison {
 
 impl StageSizes {
     /// The stage of all processes of one name. Their growth is that of the process that grows most.
-    fn of(reports: &[&ProcessReport], stage: &str) -> Option<StageSizes> {
-        let all = reports.iter().flat_map(|report| {
-            let stages = report.process.stages.iter().zip(&report.stages);
-            let own = stages.filter(move |(_, own)| own.stage == stage);
-            own.map(move |((_, series), own)| (report.finding.trend.warm_up, series, own))
+    fn of(findings: &[&Finding], stage: &str) -> Option<StageSizes> {
+        let all = findings.iter().flat_map(|finding| {
+            let own = finding
+                .stages
+                .iter()
+                .filter(|own| *own.series.stage == *stage);
+            own.map(|own| (finding.trend.warm_up, own))
         });
-        let all: Vec<(usize, &Series, &StageReport)> = all.collect();
-        let values = all.iter().flat_map(|(warm_up, series, _)| {
-            let settled = series.settled(*warm_up).iter();
-            settled.map(|point| point.sizes.rss())
-        });
-        let values: Vec<f64> = values.collect();
+        let all: Vec<(usize, &StageGrowth)> = all.collect();
+        let settled = all.iter();
+        let settled = settled.flat_map(|(warm_up, own)| own.series.settled(*warm_up));
+        let values: Vec<f64> = settled.map(|point| point.sizes.rss()).collect();
         let growth = all.iter();
-        let growth = growth.filter_map(|(_, series, own)| Some((own.growth?, series.unit())));
-        let growth = growth.max_by(|(a, _), (b, _)| a.per_x.total_cmp(&b.per_x));
-        let peaks = all.iter().map(|(_, series, _)| series.peak_rss());
+        let growth = growth.filter_map(|(_, own)| Some((own.slope?, own.series.unit())));
+        let growth = growth.max_by(|(a, _), (b, _)| a.value.total_cmp(&b.value));
+        let peaks = all.iter().map(|(_, own)| own.series.peak_rss());
         (!values.is_empty()).then(|| StageSizes {
-            rounds: all.iter().map(|(_, series, _)| series.rounds).sum(),
+            rounds: all.iter().map(|(_, own)| own.series.rounds).sum(),
             mean_bytes: mean_interval(&values),
             peak_bytes: peaks.fold(0.0, f64::max),
             unit: growth.map_or(Unit::Round, |(_, unit)| unit).name(),
@@ -279,7 +281,7 @@ mod tests {
     use crate::report::units::MB;
     use flarena_shared::marker::Marker;
 
-    fn run(size: impl Fn(usize) -> f64) -> Vec<ProcessReport> {
+    fn run(size: impl Fn(usize) -> f64) -> Vec<Finding<'static>> {
         analyse(processes(
             (0..24).map(|i| sample(i, sizes(&[(Size::Rss, size(i))]))),
         ))
@@ -290,7 +292,7 @@ mod tests {
         let noise = |i: usize| (i * 7 % 5) as f64;
         let before = run(|i| 500.0 + 10.0 * i as f64 + noise(i));
         let after = run(|i| 300.0 + noise(i));
-        let compared = Comparison::of(&before, &after);
+        let compared = Comparison::of([&before, &after]);
         let [site] = &compared.sites[..] else {
             panic!()
         };
@@ -307,7 +309,7 @@ mod tests {
             new.mean_bytes
         );
         assert!(new.mean_bytes.low < new.mean_bytes.value && new.mean_bytes.high < 304.0 * MB);
-        assert!((old.growth.as_ref().unwrap().per_x / MB - 10.0).abs() < 0.5);
+        assert!((old.growth.as_ref().unwrap().value / MB - 10.0).abs() < 0.5);
         let growing = compared.growing.map(|names| Some(names.len()));
         assert_eq!((growing.before, growing.after), (Some(1), Some(0)));
         assert_eq!(compared.sums.peak_bytes.after.unwrap() / MB, 304.0);
@@ -329,7 +331,7 @@ mod tests {
                 .zip(cpus)
                 .flat_map(|(pid, cpu)| (0..24).map(marker(pid, *cpu)));
             let before = analyse(processes(markers));
-            let compared = Comparison::of(&before, &[]);
+            let compared = Comparison::of([&before, &[]]);
             compared.sums.cpu_seconds.before
         };
         assert_eq!(run(&[30.0, 9000.0]), Some(23.0));
@@ -339,7 +341,7 @@ mod tests {
     #[test]
     fn a_site_that_only_one_run_has_is_listed() {
         let before = run(|_| 100.0);
-        let compared = Comparison::of(&before, &[]);
+        let compared = Comparison::of([&before, &[]]);
         let peaks = [&compared.sums, &compared.sites[0].sums].map(|sums| &sums.peak_bytes);
         assert!(peaks
             .iter()
@@ -356,7 +358,7 @@ mod tests {
         };
         let markers = (0..3).flat_map(|pid| (0..8).map(move |i| marker(pid, i)));
         let before = analyse(processes(markers));
-        let compared = Comparison::of(&before, &[]);
+        let compared = Comparison::of([&before, &[]]);
         let sums = compared.sites.iter().map(|site| &site.sums);
         let known = sums.map(|sums| (sums.peak_bytes.before, sums.mean_bytes.before.is_some()));
         let size = Some(100.0 * MB);
@@ -379,7 +381,7 @@ mod tests {
             analyse(processes(markers.map(|(site, i)| marker(site, i))))
         };
         let runs = [[900.0, 500.0, 400.0], [900.1, 450.0, 200.0]].map(run);
-        let compared = Comparison::of(&runs[0], &runs[1]);
+        let compared = Comparison::of([&runs[0], &runs[1]]);
         let sites: Vec<&str> = compared.sites.iter().map(|site| &*site.site).collect();
         assert_eq!(sites, ["site-2", "site-1", "site-0"]);
         let (name, _, change) = compared.most_changed().unwrap();

@@ -3,9 +3,15 @@
 use clap::ValueEnum;
 use serde::Serialize;
 
+use super::fit::StageGrowth;
+use super::gpu::GpuGrowth;
+use super::kill::Kill;
 use super::pace::Pace;
-use super::stats::{median, quantile, Slope, Trend};
-use crate::report::model::{Size, Sizes, Unit};
+use super::stats::{median, quantile, Estimate, Trend};
+use crate::report::model::{Process, Series, Size, Sizes, Unit};
+
+/// The word in place of the verdict.
+pub const KILLED: &str = "killed";
 
 /// In the order of help and completions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -100,22 +106,30 @@ impl Quantity {
     }
 }
 
-pub struct Finding {
+/// The finding for one process.
+pub struct Finding<'a> {
+    pub process: &'a Process,
+    /// Evidence that the kernel killed it.
+    pub kill: Option<Kill>,
+    /// That of `--limit`.
+    pub limit: Option<f64>,
     pub verdict: Verdict,
     pub quantity: Quantity,
     /// The stage whose rounds were compared.
-    pub stage: String,
-    pub rounds: u64,
+    pub series: &'a Series,
     pub unit: Unit,
+    pub stages: Vec<StageGrowth<'a>>,
     pub pace: Option<Pace>,
     /// The trend of the quantity. If that is the footprint, the stage's row shows the same trend.
     pub trend: Trend,
     /// Its slope in bytes per hour, if the observation is long enough.
-    pub hourly: Option<Slope>,
+    pub hourly: Option<Estimate>,
     /// Growth of the highest RSS inside the rounds, if that is faster than at the markers.
     pub peak_growth: Option<PeakGrowth>,
-    /// The distance between the 5 % and 95 % quantiles after the warm-up, of live memory if known, else of RSS.
+    /// The height of the level after the warm-up, of live memory if known, else of RSS.
     pub swing: f64,
+    /// The same as a share of the size, if several full collections may explain it.
+    pub swing_share: Option<f64>,
     /// The single changes of the level that are not growth.
     pub steps: Vec<NamedStep>,
     pub parts: GrowthParts,
@@ -127,11 +141,13 @@ pub struct Finding {
     pub level: Level,
     pub level_of: Quantity,
     pub cached: Level,
+    /// Growth of PyTorch's memory on GPUs.
+    pub gpu_growth: Option<GpuGrowth>,
 }
 
 #[derive(Clone)]
 pub struct PeakGrowth {
-    pub slope: Slope,
+    pub slope: Estimate,
     /// Most peaks come before a marker of this stage.
     pub before_stage: Option<String>,
 }
@@ -163,26 +179,47 @@ impl Level {
             alternates: high > low && changes >= MIN_CHANGES && 10 * far <= values.len(),
         }
     }
+
+    pub fn height(&self) -> f64 {
+        self.range.1 - self.range.0
+    }
 }
 
-impl Finding {
+impl Finding<'_> {
+    /// The slope, if the verdict is a kind of growth.
+    pub fn growth(&self) -> Option<&Estimate> {
+        self.verdict.is_growth().then_some(&self.trend.slope)
+    }
+
+    /// The verdict, or `killed`.
+    pub fn verdict_name(&self) -> &'static str {
+        match self.is_killed() {
+            true => KILLED,
+            false => self.verdict.name(),
+        }
+    }
+
+    pub fn is_killed(&self) -> bool {
+        self.kill.as_ref().is_some_and(Kill::is_certain)
+    }
+
     /// The slope, unless it will not continue: that of a warm-up, of cyclic garbage, or of too few
     /// rounds.
-    pub fn lasting_slope(&self) -> Option<Slope> {
+    pub fn lasting_slope(&self) -> Option<Estimate> {
         use Verdict::{CyclicGarbage, NotEnoughRounds, WarmingUp};
         let is_temporary = matches!(self.verdict, NotEnoughRounds | WarmingUp | CyclicGarbage);
         (!is_temporary).then_some(self.trend.slope)
     }
 
     /// That of the peaks inside the rounds, which reach a limit first, or else that of the trend.
-    pub fn fastest_growth(&self) -> Slope {
+    pub fn fastest_growth(&self) -> Estimate {
         let peak = self.peak_growth.as_ref().map(|peak| peak.slope);
         peak.unwrap_or(self.trend.slope)
     }
 
     /// The growth that counts for a limit: no pages in swap, and no pages of files, which the kernel drops there. `None`
     /// without such growth.
-    pub fn growth_to_limit(&self) -> Option<Slope> {
+    pub fn growth_to_limit(&self) -> Option<Estimate> {
         let of_files = match self.verdict {
             Verdict::FileBacked if !self.parts.is_mostly_shared() => self.parts.file,
             Verdict::Swap => None,

@@ -3,114 +3,65 @@
 //! Markers of the stage `periodic` are written when the size changes, at irregular times. Beside stages they are no
 //! fair sample, and at the start of a process they show imports.
 
-use flarena_shared::stages::Stage;
-
 use super::between_stages::{highest, own_points};
 use super::finding::{PeakGrowth, Quantity};
-use super::stats::{material_growth, median, quantile, Trend, TrendClass, MIN_ROUNDS};
-use super::StageReport;
-use crate::report::model::{Order, Point, Process, Series, Size, Sizes};
+use super::stats::{material_growth, median, quantile, Estimate, Trend, TrendClass, MIN_ROUNDS};
+use crate::report::model::{Order, Point, Process, Series, Size, Sizes, Unit};
 
-/// One process with the trend that decides its verdict. It holds no samples, so that the fits of all processes are
-/// small.
-pub struct Fit<'a> {
-    pub stages: Vec<StageReport>,
-    /// The stage that decides.
-    pub stage: StageFit<'a>,
-    /// The trend that decides, and its quantity.
-    pub quantity: Quantity,
-    pub trend: Trend,
-    pub peak_growth: Option<PeakGrowth>,
-    /// The distance between the 5 % and 95 % quantiles after the warm-up, of live memory if known, else of RSS.
-    pub swing: f64,
+/// A stage of a process with its growth.
+pub struct StageGrowth<'a> {
+    pub series: &'a Series,
+    /// Growth of RSS and swap per unit of the finding; `None` for too few rounds, and for periodic
+    /// markers beside rounds, whose growth is one per minute.
+    pub slope: Option<Estimate>,
 }
 
-impl<'a> Fit<'a> {
-    /// `None` for a process without stages.
-    pub fn of(process: &'a Process) -> Option<Fit<'a>> {
-        let with_round = own_points(process).filter(|(_, point)| point.round.is_some());
-        let first_round = with_round.map(|(_, point)| point.order).min();
-        let stages = process.stages.iter();
-        let fits = stages.map(|stage| StageFit::of(process, stage, first_round));
-        let fits: Vec<StageFit> = fits.collect();
-        let slopes: Vec<_> = fits.iter().map(|fit| fit.trend.known_slope()).collect();
-        let stage = deciding(fits, first_round.is_some())?;
-        let report = |((name, series), slope): (&(Box<str>, Series), Option<_>)| StageReport {
-            stage: name.to_string(),
-            rounds: series.rounds,
-            first: series.first_rss(),
-            last: series.last_rss(),
-            peak: series.peak_rss(),
-            growth: slope.filter(|_| series.unit() == stage.series.unit()),
-        };
-        let stages = process.stages.iter().zip(slopes).map(report).collect();
-        let (x, sizes) = stage.samples();
-        let peak = stage.growth_of_peaks(&x);
-        let (quantity, trend) = stage.deciding_quantity(&x, &sizes, peak.as_ref());
-        let swings = if stage.knows_live {
-            Size::Live
-        } else {
-            Size::Rss
-        };
-        let settled = settled(&x, &sizes, &trend).iter();
-        let settled: Vec<f64> = settled.filter_map(|sizes| sizes.get(swings)).collect();
-        Some(Fit {
-            stages,
-            quantity,
-            swing: quantile(&settled, 0.95) - quantile(&settled, 0.05),
-            trend,
-            peak_growth: peak.map(|(_, growth)| growth),
-            stage,
-        })
-    }
-
-    /// The swing as a share of the size, if several full collections may explain it. A step is no swing.
-    pub fn swing_share(&self) -> Option<f64> {
-        let is_repeated = self.material_collections() >= 2;
-        (is_repeated && self.trend.steps.is_empty()).then(|| self.swing / self.stage.size)
-    }
-
-    pub fn material_collections(&self) -> usize {
-        let material = material_growth(self.stage.size);
-        let collections = &self.stage.process.collections;
-        collections.releasing_at_least(material)
-    }
+/// The fit of each stage.
+pub fn fits(process: &Process) -> Vec<Fit<'_>> {
+    let with_round = own_points(process).filter(|(_, point)| point.round.is_some());
+    let first_round = with_round.map(|(_, point)| point.order).min();
+    let stages = process.stages.iter();
+    let fits = stages.map(|stage| Fit::of(process, stage, first_round));
+    fits.collect()
 }
 
 /// The stage with the most points among those that grow. If none grows, the one with the smallest
 /// footprint among those that occur in most rounds: there a growth would show best.
-fn deciding(mut stages: Vec<StageFit>, has_rounds: bool) -> Option<StageFit> {
-    let has_enough = |stage: &StageFit| stage.trend.class != TrendClass::TooFewRounds;
-    let has_enough_stage = stages.iter().any(|s| has_enough(s) && !s.is_periodic);
-    if stages.len() > 1 {
-        // Beside stages, periodic markers are no fair sample. A few beside rounds show the start of the process.
-        let is_no_sample = |s: &StageFit| has_enough_stage || has_rounds && s.is_short();
-        stages.retain(|s| !s.is_periodic || !is_no_sample(s));
-    }
-    let length = |stage: &StageFit| stage.points.len();
-    let longest = stages.iter().map(length).max()?;
-    let is_regular = |stage: &StageFit| 5 * length(stage) >= 4 * longest;
+pub fn deciding<'f, 'a>(fits: &'f [Fit<'a>]) -> Option<&'f Fit<'a>> {
+    let is_judged = |fit: &Fit| fit.trend.class != TrendClass::TooFewRounds;
+    let is_enough = |fit: &Fit| is_judged(fit) && !fit.series.is_periodic();
+    let has_enough_stage = fits.iter().any(is_enough);
+    // Beside stages, periodic markers are no fair sample. A few beside rounds show the start of the process.
+    let has_rounds = || fits.iter().any(Fit::has_rounds);
+    let is_no_sample = |fit: &Fit| has_enough_stage || fit.is_short() && has_rounds();
+    let is_fair = |fit: &&Fit| fits.len() == 1 || !fit.series.is_periodic() || !is_no_sample(fit);
+    let fair = fits.iter().filter(is_fair);
+    let length = |fit: &Fit| fit.points.len();
+    let longest = fair.clone().map(length).max()?;
+    let is_regular = |fit: &&Fit| 5 * length(fit) >= 4 * longest;
     // In NVFlare's logs one stage of a round has all sizes, and the others have RSS alone.
-    let explains = |stage: &StageFit| is_regular(stage) && stage.knows_live;
-    let growing = stages.extract_if(.., |stage| stage.trend.is_growing());
-    let growing = growing.max_by_key(|stage| (explains(stage), length(stage)));
+    let explains = |fit: &&Fit| is_regular(fit) && fit.knows_live;
+    let growing = fair.clone().filter(|fit| fit.trend.is_growing());
+    let growing = growing.max_by_key(|fit| (explains(fit), length(fit)));
     growing.or_else(|| {
-        let regular = stages.into_iter().filter(is_regular);
+        let regular = fair.filter(is_regular);
         regular.min_by(|a, b| a.size.total_cmp(&b.size))
     })
 }
 
-/// One stage with the trend of its footprint.
-pub struct StageFit<'a> {
+/// One stage of a process with the trend of its footprint.
+pub struct Fit<'a> {
     pub process: &'a Process,
-    pub name: &'a str,
     pub series: &'a Series,
-    is_periodic: bool,
+    pub unit: Unit,
     /// All points, or for periodic markers those from the first round on, or after an import.
     pub points: &'a [Point],
     /// Periodic markers of an import before the points. They count as a warm-up.
     import: usize,
-    knows_live: bool,
+    /// The positions and sizes of the samples: those of the points, and after an import also of the minutes between them.
+    pub x: Vec<f64>,
+    pub sizes: Vec<Sizes>,
+    pub knows_live: bool,
     /// The quantity of `trend`: the footprint, or the footprint without cached pages where that swings less.
     pub quantity: Quantity,
     /// The median of the footprint.
@@ -118,16 +69,11 @@ pub struct StageFit<'a> {
     pub trend: Trend,
 }
 
-impl<'a> StageFit<'a> {
-    fn of(
-        process: &'a Process,
-        (name, series): &'a (Box<str>, Series),
-        first_round: Option<Order>,
-    ) -> StageFit<'a> {
+impl<'a> Fit<'a> {
+    fn of(process: &'a Process, series: &'a Series, first_round: Option<Order>) -> Fit<'a> {
         let all = series.points();
-        let is_periodic = **name == *Stage::Periodic.name();
         let (begin, import) = match first_round {
-            _ if !is_periodic => (0, 0),
+            _ if !series.is_periodic() => (0, 0),
             Some(round) => (all.partition_point(|point| point.order < round), 0),
             None => [import(process, all); 2].into(),
         };
@@ -143,18 +89,23 @@ impl<'a> StageFit<'a> {
             true => (Quantity::WithoutCached, without),
             false => (Quantity::Footprint, footprint),
         };
-        StageFit {
+        Fit {
             process,
-            name,
             series,
-            is_periodic,
+            unit: series.unit(),
             points,
             import,
             knows_live: sizes.iter().all(|sizes| sizes.get(Size::Live).is_some()),
             quantity,
             size,
             trend: after_import(Trend::of(&x, &values, size), series, import),
+            x,
+            sizes,
         }
+    }
+
+    fn has_rounds(&self) -> bool {
+        !self.series.is_periodic() && self.points.iter().any(|point| point.round.is_some())
     }
 
     /// Fewer than five points, or less than five minutes.
@@ -166,9 +117,9 @@ impl<'a> StageFit<'a> {
 
     /// The trend of the peaks inside the rounds if they grow faster than the size at the markers, and the stage before
     /// whose markers most of them come.
-    fn growth_of_peaks(&self, x: &[f64]) -> Option<(Trend, PeakGrowth)> {
+    pub fn growth_of_peaks(&self) -> Option<(Trend, PeakGrowth)> {
         // A chain has a stage for the peak of each process.
-        if self.is_periodic || self.process.processes > 1 {
+        if self.series.is_periodic() || self.process.processes > 1 {
             return None;
         }
         let peaks = highest(self.process, self.series, |_, marker| marker.recent_peak);
@@ -179,12 +130,12 @@ impl<'a> StageFit<'a> {
         // Peaks vary more than sizes at a marker: without this, 8 of 1,000 level series with a noise of 20 % grow.
         let (before, last) = above.split_at(above.len() - above.len() / 3);
         if quantile(last, 0.25) <= quantile(before, 0.75)
-            || !Trend::of(x, &above, size).is_growing()
+            || !Trend::of(&self.x, &above, size).is_growing()
         {
             return None;
         }
-        let trend = Trend::of(x, &values, size);
-        let is_certain = 2.0 * trend.slope.low > trend.slope.per_x;
+        let trend = Trend::of(&self.x, &values, size);
+        let is_certain = 2.0 * trend.slope.low > trend.slope.value;
         if !trend.is_growing() || !is_certain {
             return None;
         }
@@ -201,20 +152,15 @@ impl<'a> StageFit<'a> {
 
     /// Swap, live memory or the peaks inside the rounds if they grow while the footprint does not, else the footprint.
     /// Live memory can grow alone, because new blocks fill free pages of the allocator.
-    fn deciding_quantity(
-        &self,
-        x: &[f64],
-        sizes: &[Sizes],
-        peak: Option<&(Trend, PeakGrowth)>,
-    ) -> (Quantity, Trend) {
+    pub fn deciding_quantity(&self, peak: Option<&(Trend, PeakGrowth)>) -> (Quantity, Trend) {
         use TrendClass::{Growing, TooFewRounds};
         if matches!(self.trend.class, Growing | TooFewRounds) {
             return (self.quantity, self.trend.clone());
         }
         let mut others = [Quantity::Swap, Quantity::Live].into_iter();
         let growing = others.find_map(|quantity| {
-            let values: Option<Vec<f64>> = sizes.iter().map(|one| quantity.of(one)).collect();
-            let trend = Trend::of(x, &values?, self.size);
+            let values: Option<Vec<f64>> = self.sizes.iter().map(|one| quantity.of(one)).collect();
+            let trend = Trend::of(&self.x, &values?, self.size);
             let trend = after_import(trend, self.series, self.import);
             trend.is_growing().then_some((quantity, trend))
         });
@@ -222,15 +168,16 @@ impl<'a> StageFit<'a> {
         growing.unwrap_or((self.quantity, self.trend.clone()))
     }
 
-    pub fn samples(&self) -> (Vec<f64>, Vec<Sizes>) {
-        samples(self.process, self.series, self.points, self.import > 0)
+    /// The sizes after the warm-up of a trend.
+    pub fn settled(&self, trend: &Trend) -> &[Sizes] {
+        let warm_up = self.x.partition_point(|at| *at < trend.settled_from);
+        &self.sizes[warm_up.min(self.sizes.len() - 1)..]
     }
-}
 
-/// The samples at these positions after the warm-up of a trend.
-pub fn settled<'s>(x: &[f64], sizes: &'s [Sizes], trend: &Trend) -> &'s [Sizes] {
-    let warm_up = x.partition_point(|at| *at < trend.settled_from);
-    &sizes[warm_up.min(sizes.len() - 1)..]
+    pub fn material_collections(&self) -> usize {
+        let material = material_growth(self.size);
+        self.process.collections.releasing_at_least(material)
+    }
 }
 
 /// The trend, if so many points came before its series. Its warm-up is counted in points, and not in samples.

@@ -1,7 +1,6 @@
 //! Processes with known contents and random numbers, for tests.
 
-use super::finding::Finding;
-use super::{Fit, ProcessReport, StageReport};
+use super::{findings, Finding};
 use crate::report::model::{Order, Process, Size, Sizes, Store};
 use crate::report::units::MB;
 use flarena_shared::marker::Marker;
@@ -56,27 +55,19 @@ pub fn processes(markers: impl IntoIterator<Item = Marker>) -> Vec<Process> {
     store.finish().0
 }
 
-/// The finding for a process alone, and its stages.
-pub fn judge(process: &Process) -> Option<(Finding, Vec<StageReport>)> {
-    let fit = Fit::of(process)?;
-    Some((super::judge::finding(&fit, fit.swing_share()), fit.stages))
-}
-
 /// Judges processes that may run, without `--limit`.
-pub fn analyse(processes: Vec<Process>) -> Vec<ProcessReport> {
-    crate::report::judge(processes, None, |_| true)
+pub fn analyse(processes: Vec<Process>) -> Vec<Finding<'static>> {
+    findings(processes.leak(), None, |_| true)
 }
 
 /// Judges processes that do not run any more.
-pub fn analyse_ended(processes: Vec<Process>) -> Vec<ProcessReport> {
-    crate::report::judge(processes, None, |_| false)
+pub fn analyse_ended(processes: Vec<Process>) -> Vec<Finding<'static>> {
+    findings(processes.leak(), None, |_| false)
 }
 
-/// The only process of these markers, and its finding.
-pub fn process_and_finding(markers: impl IntoIterator<Item = Marker>) -> (Process, Finding) {
-    let process = processes(markers).remove(0);
-    let (finding, _) = judge(&process).unwrap();
-    (process, finding)
+/// The finding for the only process of these markers.
+pub fn finding_of(markers: impl IntoIterator<Item = Marker>) -> Finding<'static> {
+    analyse(processes(markers)).remove(0)
 }
 
 /// Random numbers (SplitMix64). A seed gives the same numbers on every machine.

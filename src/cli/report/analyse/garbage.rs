@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use super::fit::StageFit;
+use super::fit::Fit;
 use super::stats::{median, Line, Trend, MATERIAL_BYTES, MIN_SETTLED_ROUNDS};
 use crate::report::model::Size;
 
@@ -21,7 +21,7 @@ const MIN_LOWS: usize = 3;
 
 /// The memory after full collections at one stage, where it is known.
 pub struct Lows<'a> {
-    stage: &'a StageFit<'a>,
+    fit: &'a Fit<'a>,
     /// The positions of the first and the last point of the stage.
     begin: f64,
     end: f64,
@@ -35,10 +35,10 @@ pub struct Lows<'a> {
 }
 
 impl Lows<'_> {
-    pub fn of<'a>(stage: &'a StageFit) -> Lows<'a> {
-        let (points, x) = (stage.series.points(), stage.series.positions());
+    pub fn of<'a>(fit: &'a Fit) -> Lows<'a> {
+        let (points, x) = (fit.series.points(), fit.series.positions());
         let mut least: BTreeMap<usize, f64> = BTreeMap::new();
-        for collection in &stage.process.collections.kept {
+        for collection in &fit.process.collections.kept {
             let at = points.partition_point(|point| point.order < collection.order);
             if let Some(after) = collection.live_after.filter(|_| at < points.len()) {
                 let least = least.entry(at).or_insert(after);
@@ -50,7 +50,7 @@ impl Lows<'_> {
             sizes.get(Size::Live).unwrap_or(sizes.footprint())
         };
         Lows {
-            stage,
+            fit,
             begin: x[0],
             end: x[x.len() - 1],
             x: least.keys().map(|at| x[*at]).collect(),
@@ -77,8 +77,8 @@ impl Lows<'_> {
             let (early, late) = values.split_at(values.len() / 2);
             median(late) - median(early)
         };
-        let unexplained = (1.0 - EXPLAINED_SHARE) * of_all.slope.per_x;
-        let material = MATERIAL_BYTES.max(LEVEL_SHARE * self.stage.size);
+        let unexplained = (1.0 - EXPLAINED_SHARE) * of_all.slope.value;
+        let material = MATERIAL_BYTES.max(LEVEL_SHARE * self.fit.size);
         [&self.after, &self.live].into_iter().all(|values| {
             let rises = rise(values) > material.max(unexplained * rise(&self.x));
             // The first collections may leave less than the later ones.
@@ -102,9 +102,9 @@ impl Lows<'_> {
         }
         if values.len() < MIN_SETTLED_ROUNDS {
             let slope = Line::through(&self.x, values).slope;
-            return Some(self.stage.trend.clone().with_slope_of_lows(slope));
+            return Some(self.fit.trend.clone().with_slope_of_lows(slope));
         }
-        let mut trend = Trend::of(&self.x, values, self.stage.size);
+        let mut trend = Trend::of(&self.x, values, self.fit.size);
         // Of the points of the stage, not of the lows.
         if trend.warm_up > 0 {
             trend.warm_up = self.points[trend.warm_up];
@@ -118,7 +118,7 @@ impl Lows<'_> {
 mod tests {
     use super::*;
     use crate::report::analyse::fixtures::{
-        analyse, bytes, process_and_finding, processes, sample, sizes, Random,
+        analyse, bytes, finding_of, processes, sample, sizes, Random,
     };
     use crate::report::analyse::{Finding, Quantity, Verdict};
     use crate::report::units::MB;
@@ -126,7 +126,7 @@ mod tests {
 
     /// The finding for a process whose rounds have this live memory in MB and this release before
     /// the marker. 100 MB of RSS are not live.
-    fn finding(rounds: &[(f64, f64)]) -> Finding {
+    fn finding(rounds: &[(f64, f64)]) -> Finding<'static> {
         let marker = |(round, (live, released)): (usize, &(f64, f64))| {
             let rss = live + 100.0;
             let known = [
@@ -147,7 +147,7 @@ mod tests {
                 ..sample(round, sizes(&known))
             }
         };
-        process_and_finding(rounds.iter().enumerate().map(marker)).1
+        finding_of(rounds.iter().enumerate().map(marker))
     }
 
     /// The collection runs just before the marker.
@@ -200,11 +200,8 @@ mod tests {
             let markers = (1..)
                 .zip(heights)
                 .flat_map(|(pid, height)| twin(pid, *height));
-            let reports = analyse(processes(markers));
-            reports
-                .iter()
-                .map(|report| report.finding.verdict)
-                .collect()
+            let findings = analyse(processes(markers));
+            findings.iter().map(|finding| finding.verdict).collect()
         };
         assert_eq!(verdicts(&[28.0]), [Verdict::Flat]);
         assert_eq!(verdicts(&[34.0]), [Verdict::CyclicGarbage]);
@@ -256,7 +253,7 @@ mod tests {
         );
         assert_eq!(finding.verdict, Verdict::LiveGrowth);
         assert_eq!(finding.quantity, Quantity::AfterCollections);
-        let slope = finding.trend.slope.per_x / MB;
+        let slope = finding.trend.slope.value / MB;
         assert!((2.49..2.51).contains(&slope), "{slope}");
     }
 
@@ -279,7 +276,7 @@ mod tests {
         let live = |round: f64| 250.0 + 5.0 * round + garbage(round) * 100.0 / 3.0;
         let finding = finding(&early_collections(100.0, live));
         assert_eq!(finding.verdict, Verdict::LiveGrowth);
-        let slope = finding.trend.slope.per_x / MB;
+        let slope = finding.trend.slope.value / MB;
         assert!((4.8..5.2).contains(&slope), "{slope}");
     }
 

@@ -1,17 +1,15 @@
 //! Growth of the memory that PyTorch holds on GPUs. It is no part of the process's memory, so it has a finding of its own.
 
 use super::fit::without_gaps;
-use super::stats::{median, Slope, Trend};
-use crate::report::model::{Process, Size, Unit};
+use super::stats::{median, Estimate, Trend};
+use crate::report::model::{Series, Size};
 
-/// The growth of what PyTorch's caching allocator has reserved.
+/// The growth of what PyTorch's caching allocator has reserved, per unit of the finding.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GpuGrowth {
-    pub reserved: Slope,
+    pub reserved: Estimate,
     /// The growth of the tensors in it.
     pub allocated: Allocated,
-    pub unit: Unit,
-    pub stage: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -24,25 +22,22 @@ pub enum Allocated {
     Unclear,
 }
 
-/// `None` without growth that matters.
-pub fn growth(process: &Process, stage: &str) -> Option<GpuGrowth> {
-    let series = process.series(stage)?;
+/// The growth at a stage; `None` without growth that matters.
+pub fn growth(series: &Series) -> Option<GpuGrowth> {
     let (x, sizes) = (series.positions(), without_gaps(series.points()));
     let trend = |size: Size| {
         let values: Option<Vec<f64>> = sizes.iter().map(|one| one.get(size)).collect();
         values.map(|values| Trend::of(&x, &values, median(&values)))
     };
-    let reserved = trend(Size::GpuReserved).filter(Trend::is_growing)?;
+    let reserved = trend(Size::GpuReserved).filter(Trend::is_growing)?.slope;
     let allocated = match trend(Size::GpuAllocated) {
         Some(trend) if trend.is_growing() => Allocated::Grows,
-        Some(trend) if trend.slope.high < reserved.slope.low => Allocated::DoesNotGrow,
+        Some(trend) if trend.slope.high < reserved.low => Allocated::DoesNotGrow,
         _ => Allocated::Unclear,
     };
     Some(GpuGrowth {
-        reserved: reserved.slope,
+        reserved,
         allocated,
-        unit: series.unit(),
-        stage: stage.to_owned(),
     })
 }
 
@@ -60,10 +55,11 @@ mod tests {
             ];
             sample(round, sizes(&[&[(Size::Rss, 900.0)], &of_gpu[..]].concat()))
         };
-        let found = growth(&processes((0..24).map(marker))[0], "send")?;
+        let processes = processes((0..24).map(marker));
+        let found = growth(processes[0].series("send").unwrap())?;
         Some((
             found.allocated,
-            (found.reserved.per_x / (1 << 20) as f64).round() as i64,
+            (found.reserved.value / (1 << 20) as f64).round() as i64,
         ))
     }
 

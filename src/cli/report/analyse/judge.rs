@@ -2,80 +2,102 @@
 
 use super::attribution::{causes, growth_parts, median_sizes, step_parts};
 use super::finding::{Cause, Finding, Level, MemoryKind, NamedStep, PeakGrowth, Quantity, Verdict};
-use super::fit::{settled, Fit, StageFit};
+use super::fit::{deciding, fits, Fit, StageGrowth};
 use super::garbage::Lows;
+use super::gpu;
+use super::kill::Kill;
 use super::pace::Pace;
 use super::stats::{Step, Trend, TrendClass};
-use crate::report::model::{Sizes, Unit};
+use crate::report::model::{Process, Size, Sizes, Unit};
 
-/// A process that swings by more than this share of its size is not flat.
-const SWING_SHARE: f64 = 1.0 / 3.0;
-
-/// `swing_share` is that of the processes of one kind, which get the same verdict although one swings a little more.
-/// `None` if collections do not explain the swing.
-pub fn finding(fit: &Fit, swing_share: Option<f64>) -> Finding {
-    let (stage, unit) = (&fit.stage, fit.stage.series.unit());
-    let (x, sizes) = stage.samples();
-    let parts = growth_parts(&stage.trend, &sizes);
+/// The finding for a process alone. `limit` is that of `--limit`. `None` for a process without stages.
+pub fn finding<'a>(
+    process: &'a Process,
+    kill: Option<Kill>,
+    limit: Option<f64>,
+) -> Option<Finding<'a>> {
+    let fits = fits(process);
+    let fit = deciding(&fits)?;
+    let growth = |one: &Fit<'a>| StageGrowth {
+        series: one.series,
+        slope: one.trend.known_slope().filter(|_| one.unit == fit.unit),
+    };
+    let peak = fit.growth_of_peaks();
+    let (quantity, trend) = fit.deciding_quantity(peak.as_ref());
+    let parts = growth_parts(&fit.trend, &fit.sizes);
     let by_parts = causes(&parts);
-    let by_trend = by_trend(fit, &by_parts);
-    let lows = Lows::of(stage);
+    let by_trend = by_trend(trend.class, quantity, &by_parts);
+    let lows = Lows::of(fit);
     let shows_growth = matches!(by_trend, Verdict::LiveGrowth | Verdict::Growth);
     // The trend of all memory does not show the growth, or shows it less exactly.
     let is_better = |after: &Trend| match by_trend.is_growth() {
-        true => shows_growth && after.width() < fit.trend.width(),
+        true => shows_growth && after.width() < trend.width(),
         false => true,
     };
     let after = lows.growth().filter(is_better);
-    let is_garbage = || is_garbage(fit, by_trend, &lows, swing_share);
     let (verdict, causes) = match &after {
         Some(_) => (Verdict::LiveGrowth, vec![Cause::ALL_LIVE]),
         // The parts are known at the markers alone, and collections do not lower the peaks.
-        None if fit.quantity == Quantity::Peak => (by_trend, Vec::new()),
-        None if is_garbage() => (Verdict::CyclicGarbage, by_parts),
+        None if quantity == Quantity::Peak => (by_trend, Vec::new()),
+        None if is_garbage(fit, by_trend, &trend, &lows) => (Verdict::CyclicGarbage, by_parts),
         None => (by_trend, by_parts),
     };
+    let settled = fit.settled(&trend);
+    let swings = if fit.knows_live {
+        Size::Live
+    } else {
+        Size::Rss
+    };
+    let swing = Level::of(settled.iter().filter_map(|sizes| sizes.get(swings))).height();
+    // A step is no swing.
+    let is_repeated = fit.material_collections() >= 2 && trend.steps.is_empty();
+    let steps = trend.steps.iter().map(|step| named(fit, step)).collect();
+    let typical = median_sizes(settled.iter());
+    let level = Level::of(settled.iter().filter_map(|sizes| fit.quantity.of(sizes)));
+    let cached = Level::of(settled.iter().map(Sizes::cached));
     let (quantity, trend) = match after {
         Some(after) => (Quantity::AfterCollections, after),
-        None => (fit.quantity, fit.trend.clone()),
+        None => (quantity, trend),
     };
     let is_faster = |peak: &PeakGrowth| {
         quantity == Quantity::Peak || peak.slope.low > trend.slope.high.max(0.0)
     };
-    let peak_growth = fit.peak_growth.clone().filter(is_faster);
-    let steps = fit.trend.steps.iter();
-    let settled = settled(&x, &sizes, &fit.trend);
-    let pace = Pace::of(unit, &x, stage.points);
-    Finding {
+    let pace = Pace::of(fit.unit, &fit.x, fit.points);
+    Some(Finding {
+        process,
+        kill,
+        limit,
         verdict,
         quantity,
-        stage: stage.name.to_owned(),
-        rounds: stage.series.rounds,
-        unit,
+        series: fit.series,
+        unit: fit.unit,
+        stages: fits.iter().map(growth).collect(),
         hourly: pace.as_ref().and_then(|pace| pace.per_hour(trend.slope)),
         pace,
-        steps: steps.map(|step| named(stage, &x, &sizes, step)).collect(),
-        peak_growth,
-        swing: fit.swing,
+        steps,
+        peak_growth: peak.map(|(_, growth)| growth).filter(is_faster),
+        swing,
+        swing_share: is_repeated.then(|| swing / fit.size),
         trend,
         parts,
         causes,
-        typical: median_sizes(settled.iter()),
-        level: Level::of(settled.iter().filter_map(|sizes| stage.quantity.of(sizes))),
-        level_of: stage.quantity,
-        cached: Level::of(settled.iter().map(Sizes::cached)),
-    }
+        typical,
+        level,
+        level_of: fit.quantity,
+        cached,
+        gpu_growth: gpu::growth(fit.series),
+    })
 }
 
 /// The verdict without the collections.
-fn by_trend(fit: &Fit, causes: &[Cause]) -> Verdict {
-    match fit.trend.class {
+fn by_trend(class: TrendClass, quantity: Quantity, causes: &[Cause]) -> Verdict {
+    match class {
         TrendClass::TooFewRounds => Verdict::NotEnoughRounds,
         TrendClass::WarmingUp => Verdict::WarmingUp,
         TrendClass::Unclear => Verdict::Unclear,
         TrendClass::Level => Verdict::Flat,
         TrendClass::Falling => Verdict::Falling,
-        TrendClass::Growing => match fit.quantity {
+        TrendClass::Growing => match quantity {
             Quantity::Live | Quantity::AfterCollections => Verdict::LiveGrowth,
             Quantity::Swap => Verdict::Swap,
             Quantity::Peak => Verdict::Growth,
@@ -87,29 +109,27 @@ fn by_trend(fit: &Fit, causes: &[Cause]) -> Verdict {
     }
 }
 
-/// Collections explain the swing, or the growth or fall of the trend.
-fn is_garbage(fit: &Fit, by_trend: Verdict, lows: &Lows, swing_share: Option<f64>) -> bool {
-    use Verdict::{Falling, Flat, Growth, LiveGrowth, Unclear, WarmingUp};
-    let swings = swing_share.is_some_and(|share| share > SWING_SHARE);
-    let is_level = || fit.material_collections() > 0 && lows.are_level(&fit.trend);
-    swings && matches!(by_trend, Flat | Unclear)
-        || by_trend == Falling && is_level()
+/// Collections explain the growth or fall of the trend.
+fn is_garbage(fit: &Fit, by_trend: Verdict, trend: &Trend, lows: &Lows) -> bool {
+    use Verdict::{Falling, Growth, LiveGrowth, Unclear, WarmingUp};
+    let is_level = || fit.material_collections() > 0 && lows.are_level(trend);
+    by_trend == Falling && is_level()
         || matches!(by_trend, Unclear | LiveGrowth | Growth | WarmingUp)
             && is_level()
             && lows.are_recent()
 }
 
 /// A step with its place and the kind of memory that changed most.
-fn named(stage: &StageFit, x: &[f64], sizes: &[Sizes], step: &Step) -> NamedStep {
-    let parts = step_parts(step, sizes, &|sizes| stage.quantity.of(sizes));
+fn named(fit: &Fit, step: &Step) -> NamedStep {
+    let parts = step_parts(step, &fit.sizes, &|sizes| fit.quantity.of(sizes));
     let largest = causes(&parts).first().map(|cause| cause.kind);
     // An import is followed by more samples than points.
-    let round = stage.points.get(step.index).and_then(|point| point.round);
-    let round = round.filter(|_| stage.series.unit() == Unit::Round);
+    let round = fit.points.get(step.index).and_then(|point| point.round);
+    let round = round.filter(|_| fit.unit == Unit::Round);
     NamedStep {
-        at: round.map_or(x[step.index], |round| round as f64),
+        at: round.map_or(fit.x[step.index], |round| round as f64),
         bytes: step.height,
-        samples: sizes.len() - step.index,
+        samples: fit.sizes.len() - step.index,
         kind: largest.unwrap_or(MemoryKind::Unknown),
     }
 }
@@ -117,18 +137,14 @@ fn named(stage: &StageFit, x: &[f64], sizes: &[Sizes], step: &Step) -> NamedStep
 #[cfg(test)]
 pub mod tests {
     use super::*;
-    use crate::report::analyse::fixtures::{
-        analyse, judge, process_and_finding, processes, sample, sizes, Random,
-    };
-    use crate::report::analyse::StageReport;
+    use crate::report::analyse::fixtures::{finding_of, processes, sample, sizes, Random};
     use crate::report::model::Size;
     use crate::report::units::MB;
     use flarena_shared::marker::Marker;
 
-    fn judge_rounds(sizes: impl IntoIterator<Item = Sizes>) -> (Finding, Vec<StageReport>) {
+    fn judge_rounds(sizes: impl IntoIterator<Item = Sizes>) -> Finding<'static> {
         let rounds = sizes.into_iter().enumerate();
-        let samples = rounds.map(|(round, sizes)| sample(round, sizes));
-        judge(&processes(samples)[0]).unwrap()
+        finding_of(rounds.map(|(round, sizes)| sample(round, sizes)))
     }
 
     /// The time of many rounds is a sum of random numbers, which is no line with noise.
@@ -145,7 +161,7 @@ pub mod tests {
                     ..sample(round, sizes(&[(Size::Rss, rss)]))
                 }
             };
-            let rate = process_and_finding((0..60).map(marker)).1.hourly.unwrap();
+            let rate = finding_of((0..60).map(marker)).hourly.unwrap();
             let truth = 8.0 * MB * 3600.0 / 30.0;
             rate.low <= truth && truth <= rate.high
         };
@@ -154,7 +170,7 @@ pub mod tests {
     }
 
     pub fn verdict_of(sizes: impl IntoIterator<Item = Sizes>) -> Verdict {
-        judge_rounds(sizes).0.verdict
+        judge_rounds(sizes).verdict
     }
 
     /// `n` rounds with these sizes in MB.
@@ -246,7 +262,7 @@ pub mod tests {
 
     #[test]
     fn cached_pages_that_were_never_touched_do_not_become_growth_outside_malloc() {
-        let (finding, _) = judge_rounds(rounds(14, |i| {
+        let finding = judge_rounds(rounds(14, |i| {
             [
                 (Size::Rss, 43.0 + 16.0 * i),
                 (Size::Anon, 13.5),
@@ -272,8 +288,8 @@ pub mod tests {
                 ..sample(seq, sizes(&[(Size::Rss, 100.0 + 10.0 * seq as f64)]))
             }
         };
-        let (finding, _) = judge(&processes((0..20).map(marker))[0]).unwrap();
-        let found = (finding.unit, finding.rounds, &*finding.stage);
+        let finding = finding_of((0..20).map(marker));
+        let found = (finding.unit, finding.series.rounds, &*finding.series.stage);
         assert_eq!(found, (Unit::Marker, 14, "grow"));
     }
 
@@ -297,13 +313,13 @@ pub mod tests {
     fn the_slope_is_within_its_interval_and_equals_that_of_the_stage() {
         let mut random = Random::new(5);
         for rounds in [5, 6, 9, 17, 40] {
-            let (finding, stages) = judge_rounds(rss(rounds, |i| {
+            let finding = judge_rounds(rss(rounds, |i| {
                 400.0 + 1.4 * i + random.between(-9.0, 9.0) - if i == 3.0 { 60.0 } else { 0.0 }
             }));
             let slope = finding.trend.slope;
-            let inside = slope.low < slope.per_x && slope.per_x < slope.high;
+            let inside = slope.low < slope.value && slope.value < slope.high;
             assert!(inside, "{slope:?}");
-            assert_eq!(stages[0].growth, Some(slope));
+            assert_eq!(finding.stages[0].slope, Some(slope));
         }
     }
 
@@ -323,8 +339,8 @@ pub mod tests {
                 ..sample(seq, sizes(&[(Size::Rss, rss)]))
             }
         };
-        let (finding, _) = judge(&processes((0..48).map(marker))[0]).unwrap();
-        let found = (finding.quantity, &*finding.stage);
+        let finding = finding_of((0..48).map(marker));
+        let found = (finding.quantity, &*finding.series.stage);
         assert_eq!(found, (Quantity::Peak, "send"));
     }
 
@@ -344,12 +360,11 @@ pub mod tests {
                 ..sample(seq, sizes(&[(Size::Rss, rss)]))
             }
         };
-        let (finding, stages) = judge(&processes((0..48).map(marker))[0]).unwrap();
-        let found = (finding.verdict, &*finding.stage);
+        let finding = finding_of((0..48).map(marker));
+        let found = (finding.verdict, &*finding.series.stage);
         assert_eq!(found, (Verdict::Growth, "receive"));
-        assert!(stages
-            .iter()
-            .any(|stage| stage.growth == Some(finding.trend.slope)));
+        let mut stages = finding.stages.iter();
+        assert!(stages.any(|stage| stage.slope == Some(finding.trend.slope)));
     }
 
     #[test]
@@ -377,7 +392,7 @@ pub mod tests {
 
     #[test]
     fn mixed_causes_have_their_shares_of_the_growth() {
-        let (finding, _) = judge_rounds(rounds(30, |i| {
+        let finding = judge_rounds(rounds(30, |i| {
             [
                 (Size::Live, 200.0 + 6.0 * i),
                 (Size::Retained, 50.0 + 3.0 * i),
@@ -427,7 +442,6 @@ pub mod tests {
                 let [live, retained, recycled] = known.map(|(of, mb)| (of, mb + part(of)));
                 [live, retained, recycled, (Size::Rss, 300.0 + height)]
             }))
-            .0
         };
         for (size, kind) in [
             (Size::Live, MemoryKind::Live),
@@ -457,9 +471,9 @@ pub mod tests {
             t: Some(3600.0 * (round / 5) as f64 + 60.0 * (round % 5) as f64),
             ..sample(round, sizes(&[(Size::Rss, 300.0 + 0.4 * round as f64)]))
         };
-        let (_, finding) = process_and_finding((0..60).map(marker));
+        let finding = finding_of((0..60).map(marker));
         let hourly = finding.hourly.unwrap();
-        let [low, middle, high] = [hourly.low, hourly.per_x, hourly.high].map(|b| b / MB);
+        let [low, middle, high] = [hourly.low, hourly.value, hourly.high].map(|b| b / MB);
         assert!(low < 2.0 && 2.0 < high, "{low} {high}");
         assert!(
             (1.9..2.2).contains(&middle) && high < 2.6,
@@ -484,9 +498,8 @@ pub mod tests {
             (series.unit(), series.rounds, series.len()),
             (Unit::Round, 20, 40)
         );
-        let (_, stages) = judge(process).unwrap();
-        for stage in stages {
-            let per_round = stage.growth.unwrap().per_x / MB;
+        for stage in finding_of((0..60).map(marker)).stages {
+            let per_round = stage.slope.unwrap().value / MB;
             assert!((per_round - 9.0).abs() < 0.5, "{per_round}");
         }
     }
@@ -527,14 +540,12 @@ pub mod tests {
         };
         let import = (0..20).map(|i| marker(i, i as f64, "periodic", 5.0 + 10.0 * i as f64));
         let rounds = (20..40).map(|i| marker(i, 60.0 * i as f64, "send", 200.0));
-        let process = processes(import.chain(rounds)).remove(0);
-        let (finding, _) = judge(&process).unwrap();
+        let finding = finding_of(import.chain(rounds));
         assert_eq!(
             (finding.verdict, finding.unit),
             (Verdict::Flat, Unit::Round)
         );
-        let report = analyse(vec![process]).remove(0);
-        let growth: Vec<_> = report.stages.iter().map(|s| s.growth.is_some()).collect();
+        let growth: Vec<_> = finding.stages.iter().map(|s| s.slope.is_some()).collect();
         assert_eq!(growth, [false, true]);
     }
 
@@ -552,14 +563,14 @@ pub mod tests {
             let rounds = (8..8 + rounds).map(|i| marker(i, "send", 900.0));
             let waits =
                 (20..20 + waits).map(|i| marker(i, "periodic", 900.0 + growth * (i - 20) as f64));
-            process_and_finding(import.chain(rounds).chain(waits)).1
+            finding_of(import.chain(rounds).chain(waits))
         };
         let few = finding(3, 0, 0.0);
         assert_eq!(
-            (few.verdict, few.stage.as_str()),
+            (few.verdict, &*few.series.stage),
             (Verdict::NotEnoughRounds, "send")
         );
-        assert_eq!(finding(0, 0, 0.0).stage, "periodic");
+        assert_eq!(&*finding(0, 0, 0.0).series.stage, "periodic");
         assert_eq!(finding(3, 5, 0.0).verdict, Verdict::NotEnoughRounds);
         for waits in 6..12 {
             assert_eq!(finding(3, waits, 0.0).verdict, Verdict::Flat, "{waits}");
@@ -578,7 +589,7 @@ pub mod tests {
         let import = (0..10).map(|i| (3.0 * i as f64, 120.0 + 20.0 * i as f64));
         let later = [(1200.0, 100.0), (2400.0, 101.0)];
         let markers = import.chain(later).enumerate().map(marker);
-        let (_, finding) = process_and_finding(markers);
+        let finding = finding_of(markers);
         let steps = finding.steps.iter().map(|step| (step.at, step.bytes / MB));
         assert_eq!(steps.collect::<Vec<_>>(), [(20.0, -200.0)]);
         assert_eq!((finding.verdict, finding.trend.warm_up), (Verdict::Flat, 9));
@@ -597,14 +608,17 @@ pub mod tests {
                 ..sample(seq, sizes(&[(Size::Rss, 300.0 + 2.0 * minute)]))
             }
         };
-        let (_, finding) = process_and_finding((0..20).map(marker));
+        let finding = finding_of((0..20).map(marker));
         assert_eq!(
             (finding.verdict, finding.unit),
             (Verdict::Growth, Unit::Minute)
         );
-        assert_eq!((finding.rounds, finding.rounds_unit()), (20, Unit::Marker));
-        let slope = finding.trend.slope.per_x / MB;
+        assert_eq!(
+            (finding.series.rounds, finding.rounds_unit()),
+            (20, Unit::Marker)
+        );
+        let slope = finding.trend.slope.value / MB;
         assert!((slope - 2.0).abs() < 0.01, "{slope}");
-        assert_eq!(finding.pace.unwrap().seconds.per_x, 60.0);
+        assert_eq!(finding.pace.unwrap().seconds.value, 60.0);
     }
 }

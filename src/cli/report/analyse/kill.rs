@@ -14,14 +14,12 @@ use flarena_shared::stages::Stage;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Kill {
     /// The kernel counted a kill in the control group after the last marker. Otherwise the last marker is near the limit.
-    #[serde(rename = "counted_by_kernel")]
-    pub is_counted: bool,
+    pub counted_by_kernel: bool,
     /// The last stage of the program, if it has one.
     pub stage: Option<String>,
     pub round: Option<i64>,
     /// RSS and limit at the last marker.
-    #[serde(rename = "rss_bytes")]
-    pub rss: f64,
+    pub rss_bytes: f64,
     #[serde(skip)]
     pub limit: f64,
     /// `None` if the evidence names this process alone.
@@ -110,10 +108,10 @@ pub fn find(all: &[Process], may_run: impl Fn(&Process) -> bool) -> Vec<Option<K
             let process = suspect.process;
             let stage = process.last_own_visit();
             kills[suspect.place] = Some(Kill {
-                is_counted: counted.is_some(),
+                counted_by_kernel: counted.is_some(),
                 stage: stage.map(|(name, _)| name.to_owned()),
                 round: stage.and_then(|(_, point)| point.round),
-                rss: suspect.rss(),
+                rss_bytes: suspect.rss(),
                 limit: suspect.limit,
                 candidates: candidates.clone(),
             });
@@ -239,7 +237,13 @@ mod tests {
             (kill.stage.as_deref(), kill.round),
             (Some("train"), Some(12))
         );
-        assert!((kill.rss / MB, kill.is_counted, kill.is_certain()) == (960.0, false, true));
+        assert!(
+            (
+                kill.rss_bytes / MB,
+                kill.counted_by_kernel,
+                kill.is_certain()
+            ) == (960.0, false, true)
+        );
         assert_eq!(kills(&one(905.0)), []);
         assert_eq!(kills_of(&one(960.0), |_| true), []);
         let exited = [one(960.0).as_slice(), &[(7, 86.0, "exit", 0.0, 960.0)]].concat();
@@ -255,7 +259,7 @@ mod tests {
     fn a_process_whose_last_marker_precedes_a_rise_of_the_count_of_kills_was_killed() {
         let all = [one(100.0).as_slice(), &[(8, 99.0, "send", 1.0, 50.0)]].concat();
         let (pid, kill) = kills(&all).remove(0);
-        assert!(pid == 7 && kill.is_counted && kill.is_certain());
+        assert!(pid == 7 && kill.counted_by_kernel && kill.is_certain());
     }
 
     #[test]

@@ -2,12 +2,12 @@
 
 use std::ops::Add;
 
-use super::stats::{half_width_of_mean, median, Slope, MIN_ROUNDS};
+use super::stats::{half_width_of_mean, median, Estimate, MIN_ROUNDS};
 use crate::report::model::{Point, Unit};
 
 /// Elapsed seconds per elapsed unit.
 pub struct Pace {
-    pub seconds: Slope,
+    pub seconds: Estimate,
     /// The sum of the pauses that `seconds` does not count: the machine slept, or the job waited.
     pub pause: Option<f64>,
     /// Seconds from the first marker to the last.
@@ -21,7 +21,7 @@ impl Pace {
         let times = times?;
         let observed = times.iter().sum();
         let (seconds, pause) = match unit {
-            Unit::Minute => (Slope::around(60.0, 0.0), None),
+            Unit::Minute => (Estimate::around(60.0, 0.0), None),
             Unit::Round | Unit::Marker => seconds_per_round(x, times)?,
         };
         Some(Pace {
@@ -33,14 +33,14 @@ impl Pace {
 
     /// Bytes per hour with their interval, if the observation is long enough. Both the growth per
     /// unit and the length of a unit are uncertain.
-    pub fn per_hour(&self, growth: Slope) -> Option<Slope> {
+    pub fn per_hour(&self, growth: Estimate) -> Option<Estimate> {
         const MIN_SECONDS: f64 = 60.0;
         let pace = self.seconds;
-        let rate = growth.per_x / pace.per_x;
+        let rate = growth.value / pace.value;
         // The rate at a bound of the growth, and at a bound of the pace, which is a quotient and not nearly a line.
         let distance = |growth_bound: f64, pace_bound: f64| {
-            let of_pace = growth.per_x.abs() / pace_bound.max(0.0) - rate.abs();
-            f64::hypot(growth_bound / pace.per_x - rate, of_pace)
+            let of_pace = growth.value.abs() / pace_bound.max(0.0) - rate.abs();
+            f64::hypot(growth_bound / pace.value - rate, of_pace)
         };
         let (to_low, to_high) = match rate > 0.0 {
             true => (pace.high, pace.low),
@@ -49,8 +49,8 @@ impl Pace {
         let low = rate - distance(growth.low, to_low);
         let high = rate + distance(growth.high, to_high);
         let is_known = self.observed >= MIN_SECONDS && low.is_finite() && high.is_finite();
-        let per_second = Slope {
-            per_x: rate,
+        let per_second = Estimate {
+            value: rate,
             low,
             high,
         };
@@ -61,13 +61,13 @@ impl Pace {
 /// Seconds between two points; 0 if the clock was set back.
 fn seconds_between(pair: &[Point]) -> Option<f64> {
     let seconds = |of: fn(&Point) -> Option<f64>| Some(of(&pair[1])? - of(&pair[0])?);
-    let seconds = seconds(Point::mono).or_else(|| seconds(|point| point.t))?;
+    let seconds = seconds(|point| point.mono).or_else(|| seconds(|point| point.t))?;
     Some(seconds.max(0.0))
 }
 
 /// The total time over the number of rounds: a median would miss the pauses between quick rounds. Rare pauses of more
 /// than ten times the median round are left out, and their sum is returned.
-fn seconds_per_round(x: &[f64], mut times: Vec<f64>) -> Option<(Slope, Option<f64>)> {
+fn seconds_per_round(x: &[f64], mut times: Vec<f64>) -> Option<(Estimate, Option<f64>)> {
     const LONG_PAUSE: f64 = 10.0;
     /// More frequent pauses belong to the pace.
     const MIN_ROUNDS_PER_PAUSE: usize = 10;
@@ -94,5 +94,5 @@ fn seconds_per_round(x: &[f64], mut times: Vec<f64>) -> Option<(Slope, Option<f6
     let longest = times.iter().copied().fold(0.0, f64::max);
     let of_pause = (longest - median(&times)) / count;
     let half_width = half_width_of_mean(&per_round(&times)).max(of_pause);
-    Some((Slope::around(mean, half_width), pause))
+    Some((Estimate::around(mean, half_width), pause))
 }

@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use super::sweep::{changes, Change, Timeline, Visit};
-use super::{ProcessReport, Verdict};
+use super::together::{changes, Change, Timeline, Visit};
+use super::{Finding, Verdict};
 use crate::report::model::{Size, Unit};
 use crate::report::units::MB;
 
@@ -39,14 +39,14 @@ pub struct Request {
 }
 
 /// One request per site, the servers first. `rounds` are those of the whole job.
-pub fn requests(reports: &[ProcessReport], rounds: Option<u64>) -> Vec<Request> {
+pub fn requests(findings: &[Finding], rounds: Option<u64>) -> Vec<Request> {
     type Machines<'a> = BTreeMap<Option<&'a str>, Vec<Use<'a>>>;
     let mut sites: BTreeMap<(Role, String), Machines> = BTreeMap::new();
-    for report in reports {
-        let site = (role(report), report.process.site_or_name());
+    for finding in findings {
+        let site = (role(finding), finding.process.site_or_name());
         let machines = sites.entry(site).or_default();
-        let uses = machines.entry(report.process.host.as_deref()).or_default();
-        uses.push(Use::of(report, rounds));
+        let uses = machines.entry(finding.process.host.as_deref()).or_default();
+        uses.push(Use::of(finding, rounds));
     }
     let request = |((role, site), machines): ((Role, String), Machines)| {
         // A site of several machines needs as much on each as on the one that needs most.
@@ -65,8 +65,8 @@ pub fn requests(reports: &[ProcessReport], rounds: Option<u64>) -> Vec<Request> 
     sites.into_iter().filter_map(request).collect()
 }
 
-fn role(report: &ProcessReport) -> Role {
-    let process = &report.process;
+fn role(finding: &Finding) -> Role {
+    let process = finding.process;
     match process.role.as_deref() == Some("server") || ["SP", "SJ"].contains(&&*process.proc) {
         true => Role::Server,
         false => Role::Client,
@@ -82,9 +82,9 @@ struct Use<'a> {
     grows_beyond: bool,
 }
 
-impl Use<'_> {
-    fn of(report: &ProcessReport, rounds: Option<u64>) -> Use<'_> {
-        let growth = growth_to_come(report, rounds);
+impl<'a> Use<'a> {
+    fn of(finding: &Finding<'a>, rounds: Option<u64>) -> Use<'a> {
+        let growth = growth_to_come(finding, rounds);
         let needed = |marker: &Visit, bytes: f64| {
             // Most pages of files are shared, too, and must not be subtracted twice.
             let files = marker.point.sizes.get(Size::File).unwrap_or(0.0);
@@ -102,23 +102,23 @@ impl Use<'_> {
             [highest(marker).max(after), after]
         };
         Use {
-            job: report.process.job.as_deref(),
-            is_parent: ["SP", "CP"].contains(&&*report.process.proc),
-            changes: changes(report, bytes),
+            job: finding.process.job.as_deref(),
+            is_parent: ["SP", "CP"].contains(&&*finding.process.proc),
+            changes: changes(finding, bytes),
             grows_beyond: growth.is_none(),
         }
     }
 }
 
 /// The upper bound of the growth from the last round to the end of the job; `None` if it is unknown.
-fn growth_to_come(report: &ProcessReport, rounds: Option<u64>) -> Option<f64> {
-    let (finding, parts) = (&report.finding, &report.finding.parts);
+fn growth_to_come(finding: &Finding, rounds: Option<u64>) -> Option<f64> {
+    let parts = &finding.parts;
     let is_dropped = finding.verdict == Verdict::FileBacked && !parts.is_mostly_shared();
     if !finding.verdict.is_growth() || is_dropped && finding.peak_growth.is_none() {
         return Some(0.0);
     }
     let in_rounds = finding.unit == Unit::Round;
-    let last = report.series()?.points().last()?;
+    let last = finding.series.points().last()?;
     let last = last.round.filter(|_| in_rounds)?;
     let left = rounds?.saturating_sub(1).saturating_sub(last.max(0) as u64);
     let growth = finding.fastest_growth().high - parts.file.unwrap_or(0.0);
@@ -212,9 +212,9 @@ mod tests {
             stage: if round == 8 { "exit" } else { "send" }.into(),
             ..marker(2, "TR", round, 220.0)
         });
-        let reports = analyse_ended(processes(killed.chain(next)));
-        assert!(reports[0].is_killed());
-        let found = requests(&reports, None);
+        let findings = analyse_ended(processes(killed.chain(next)));
+        assert!(findings[0].is_killed());
+        let found = requests(&findings, None);
         assert!(is_near(found[0].bytes, 300.0, 1.0), "{found:?}");
     }
 

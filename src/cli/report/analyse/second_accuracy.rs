@@ -2,7 +2,8 @@
 //! these is seen. Each class runs without a leak and with one. Prints its table like `accuracy`.
 
 use super::accuracy::{contains, seeds, Row};
-use super::fixtures::{process_and_finding, sample, sizes, Random};
+use super::findings;
+use super::fixtures::{processes, sample, sizes, Random};
 use super::stats::quantile;
 use super::{Finding, Verdict};
 use crate::report::model::Size;
@@ -137,8 +138,8 @@ const LEAKS: [(&str, Shape, f64); 4] = [
     ),
 ];
 
-/// The finding, and the true growth per round at the end.
-fn judge(shape: Shape, leak: usize, seed: u64) -> (Finding, f64) {
+/// Shows the finding, and the true growth per round at the end.
+fn judge(shape: Shape, leak: usize, seed: u64, mut see: impl FnMut(&Finding, f64)) {
     let mut random = Random::new(977 * seed + 13);
     let series = Series {
         rounds: 30 + random.below(90),
@@ -166,8 +167,9 @@ fn judge(shape: Shape, leak: usize, seed: u64) -> (Finding, f64) {
         ];
         sample(round, sizes(&known))
     };
-    let finding = process_and_finding((0..series.rounds).map(marker)).1;
-    (finding, slope_at_end * growth * MB)
+    let processes = processes((0..series.rounds).map(marker));
+    let findings = findings(&processes, None, |_| true);
+    see(&findings[0], slope_at_end * growth * MB);
 }
 
 /// With a leak that begins late, the interval of a series that swings may hold the mean growth instead of the last one.
@@ -179,13 +181,14 @@ fn most_verdicts_are_right_and_intervals_true_for_series_of_other_formulas() {
         for (leak, (when, ..)) in LEAKS.iter().enumerate() {
             let mut row = Row::default();
             for seed in seeds(1) {
-                let (finding, truth) = judge(shape, leak, seed);
-                let is_right = match leak {
-                    0 => !finding.verdict.is_growth(),
-                    _ => finding.verdict == Verdict::LiveGrowth,
-                };
-                alarms += u64::from(leak == 0 && !is_right);
-                row.add(&finding, is_right, contains(finding.trend.slope, truth));
+                judge(shape, leak, seed, |finding, truth| {
+                    let is_right = match leak {
+                        0 => !finding.verdict.is_growth(),
+                        _ => finding.verdict == Verdict::LiveGrowth,
+                    };
+                    alarms += u64::from(leak == 0 && !is_right);
+                    row.add(finding, is_right, contains(finding.trend.slope, truth));
+                });
             }
             row.print(&format!("{name}, leak: {when}"));
             all.include(&row);

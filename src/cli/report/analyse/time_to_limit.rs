@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::between_stages::highest;
 use super::finding::Finding;
-use super::stats::{median, Slope};
+use super::stats::{median, Estimate};
 use crate::report::model::{Point, Process, Series};
 
 /// So many of the latest rounds show the peak of a round. Single ones are noisy.
@@ -25,12 +25,10 @@ pub enum LimitOf {
 
 #[derive(Serialize)]
 pub struct TimeToLimit {
-    #[serde(rename = "limit_bytes")]
-    pub limit: f64,
+    pub limit_bytes: f64,
     pub limit_of: LimitOf,
     /// Bytes that are left at the peak of a round. All processes of a control group count for its limit.
-    #[serde(rename = "left_bytes")]
-    pub left: f64,
+    pub left_bytes: f64,
     /// Seconds until the limit, and their bounds.
     pub seconds: f64,
     #[serde(rename = "low_95")]
@@ -39,27 +37,23 @@ pub struct TimeToLimit {
     pub latest: f64,
 }
 
-impl TimeToLimit {
-    /// `None` without growth that counts, a limit or marker times. `given` is the limit of `--limit`.
-    pub fn estimate(
-        process: &Process,
-        finding: &Finding,
-        given: Option<f64>,
-    ) -> Option<TimeToLimit> {
-        let growth = finding.growth_to_limit()?;
-        let pace = finding.pace.as_ref()?.seconds;
-        let (limit, limit_of) = limit_of(process, given)?;
-        let peaks = recent_peaks(process, finding, growth, limit_of)?;
-        let now = used(process.last_visit()?.1, limit_of);
+impl Finding<'_> {
+    /// `None` without growth that counts, a limit or marker times.
+    pub fn time_to_limit(&self) -> Option<TimeToLimit> {
+        let growth = self.growth_to_limit()?;
+        let pace = self.pace.as_ref()?.seconds;
+        let (limit, limit_of) = limit_of(self.process, self.limit)?;
+        let peaks = recent_peaks(self, growth, limit_of)?;
+        let now = used(self.process.last_visit()?.1, limit_of);
         let left = |peak: f64| (limit - peak.max(now)).max(0.0);
         let highest = peaks.iter().copied().fold(now, f64::max);
         let lowest = peaks.iter().copied().fold(f64::INFINITY, f64::min);
         let typical = left(median(&peaks));
         Some(TimeToLimit {
-            limit,
+            limit_bytes: limit,
             limit_of,
-            left: typical,
-            seconds: typical / growth.per_x * pace.per_x,
+            left_bytes: typical,
+            seconds: typical / growth.value * pace.value,
             earliest: left(highest) / growth.high * pace.low.max(0.0),
             latest: match growth.low > 0.0 {
                 true => left(lowest) / growth.low * pace.high,
@@ -69,6 +63,7 @@ impl TimeToLimit {
     }
 }
 
+/// `given` is the limit of `--limit`.
 fn limit_of(process: &Process, given: Option<f64>) -> Option<(f64, LimitOf)> {
     let mut limits = [
         (process.cgroup_limit, LimitOf::Group),
@@ -90,17 +85,12 @@ fn used(point: &Point, limit_of: LimitOf) -> f64 {
 
 /// The use at the peaks of the latest rounds. Each is raised by the growth until now. The kernel counts the highest RSS of
 /// the process; where it rose within a round, the excess over each marker of the round counts beside the use there.
-fn recent_peaks(
-    process: &Process,
-    finding: &Finding,
-    growth: Slope,
-    limit_of: LimitOf,
-) -> Option<Vec<f64>> {
-    let series = end_of_round(process, finding)?;
+fn recent_peaks(finding: &Finding, growth: Estimate, limit_of: LimitOf) -> Option<Vec<f64>> {
+    let series = end_of_round(finding)?;
     let points = series.points();
     let rises = |place: usize| {
-        let before = points[place.checked_sub(1)?].highest()?;
-        points[place].highest().filter(|highest| *highest > before)
+        let before = points[place.checked_sub(1)?].highest?;
+        points[place].highest.filter(|highest| *highest > before)
     };
     let at_marker = |place: usize, marker: &Point| {
         let peak = rises(place).map_or(marker.recent_peak, |rise| rise.max(marker.recent_peak));
@@ -108,24 +98,25 @@ fn recent_peaks(
     };
     let positions = series.positions();
     let now = positions.last()?;
-    let highest = highest(process, series, at_marker);
-    let raised = |((peak, _), x): (&(f64, &str), &f64)| peak + growth.per_x * (now - x);
+    let highest = highest(finding.process, series, at_marker);
+    let raised = |((peak, _), x): (&(f64, &str), &f64)| peak + growth.value * (now - x);
     let mut peaks: Vec<f64> = highest.iter().zip(&positions).map(raised).collect();
     Some(peaks.split_off(peaks.len().saturating_sub(RECENT_ROUNDS)))
 }
 
 /// The last stage of a round, of those that occur as often as the one that decides.
-fn end_of_round<'a>(process: &'a Process, finding: &Finding) -> Option<&'a Series> {
-    let deciding = process.series(&finding.stage)?;
-    let stages = process.stages.iter().map(|(_, series)| series);
-    let as_often = stages.filter(|s| s.unit() == deciding.unit() && s.len() >= deciding.len());
+fn end_of_round<'a>(finding: &Finding<'a>) -> Option<&'a Series> {
+    let (unit, length) = (finding.unit, finding.series.len());
+    let stages = finding.process.stages.iter();
+    let as_often = stages.filter(|series| series.unit() == unit && series.len() >= length);
     as_often.max_by_key(|series| series.points().last().map(|point| point.order))
 }
 
 #[cfg(test)]
 pub mod tests {
     use super::*;
-    use crate::report::analyse::fixtures::{bytes, process_and_finding, sample, sizes};
+    use crate::report::analyse::findings;
+    use crate::report::analyse::fixtures::{bytes, finding_of, processes, sample, sizes};
     use crate::report::model::Size;
     use crate::report::units::MB;
     use flarena_shared::marker::Marker;
@@ -148,8 +139,8 @@ pub mod tests {
 
     /// The estimate after 24 rounds of 10 minutes.
     fn estimate_of(marker: impl Fn(usize) -> Marker, given: Option<f64>) -> Option<TimeToLimit> {
-        let (process, finding) = process_and_finding((0..24).map(marker));
-        TimeToLimit::estimate(&process, &finding, given)
+        let processes = processes((0..24).map(marker)).leak();
+        findings(processes, given, |_| true)[0].time_to_limit()
     }
 
     /// The estimate for a process that grows by `per_round` MB, with a limit in MB.
@@ -195,12 +186,12 @@ pub mod tests {
             ..grown(Size::File, 10.0)(round)
         };
         let of_peaks = estimate_of(peaks, None).unwrap();
-        assert!((of_peaks.seconds / of_peaks.left * 10.0 * MB / 600.0 - 1.0).abs() < 0.05);
+        assert!((of_peaks.seconds / of_peaks.left_bytes * 10.0 * MB / 600.0 - 1.0).abs() < 0.05);
         let swapped = |round: usize| Marker {
             swap_bytes: bytes(6000.0),
             ..marker(round, 8192.0, 100.0)
         };
-        let left = |found: Option<TimeToLimit>| found.unwrap().left;
+        let left = |found: Option<TimeToLimit>| found.unwrap().left_bytes;
         let [with, without] = [estimate_of(swapped, None), estimate(8192.0, 100.0)].map(left);
         assert!((with - without).abs() < MB, "{with} {without}");
     }
@@ -214,7 +205,7 @@ pub mod tests {
         let [with, without] = [&with_peaks as &dyn Fn(usize) -> _, &|round| {
             marker(round, 8192.0, 100.0)
         }]
-        .map(|marker| estimate_of(marker, None).unwrap().left / MB);
+        .map(|marker| estimate_of(marker, None).unwrap().left_bytes / MB);
         assert!((without - with - 700.0).abs() < 1.0, "{with} {without}");
     }
 
@@ -224,8 +215,8 @@ pub mod tests {
             hwm_bytes: bytes(6000.0),
             ..marker(round, 8192.0, 100.0)
         };
-        let left = estimate_of(import, None).unwrap().left;
-        assert_eq!(left, estimate(8192.0, 100.0).unwrap().left);
+        let left = estimate_of(import, None).unwrap().left_bytes;
+        assert_eq!(left, estimate(8192.0, 100.0).unwrap().left_bytes);
     }
 
     #[test]
@@ -235,8 +226,8 @@ pub mod tests {
             peak_bytes: bytes(1024.0 + 100.0 * round as f64 + 300.0),
             ..marker(round, 8192.0, 100.0)
         };
-        let left = estimate_of(peak, None).unwrap().left;
-        let without = estimate(8192.0, 100.0).unwrap().left;
+        let left = estimate_of(peak, None).unwrap().left_bytes;
+        let without = estimate(8192.0, 100.0).unwrap().left_bytes;
         assert!(
             ((without - left) / MB - 300.0).abs() < 1.0,
             "{left} {without}"
@@ -263,11 +254,8 @@ pub mod tests {
                     ..sample(seq, sizes(&known))
                 }
             };
-            let (process, finding) = process_and_finding((0..48).map(marker));
-            TimeToLimit::estimate(&process, &finding, None)
-                .unwrap()
-                .left
-                / MB
+            let limit = finding_of((0..48).map(marker)).time_to_limit();
+            limit.unwrap().left_bytes / MB
         };
         let expected = 8192.0 - (1024.0 + 50.0 * 47.0 + 500.0);
         for stage in ["train", "send"] {
@@ -290,8 +278,8 @@ pub mod tests {
             let estimate = estimate_of(marker, given).unwrap();
             (
                 estimate.limit_of,
-                estimate.limit / MB,
-                (estimate.left / MB).round(),
+                estimate.limit_bytes / MB,
+                (estimate.left_bytes / MB).round(),
             )
         };
         let (setting, option) = (bytes(4096.0), Some(5000.0 * MB));

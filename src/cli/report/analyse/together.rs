@@ -1,13 +1,12 @@
-//! The memory of all processes together, over the time of day.
+//! The memory of processes together, over the time of day.
 //!
 //! A process holds the size of one marker until the next. Pages that processes share since a fork
 //! count once, as far as the markers know the PSS.
 
 use std::collections::BTreeMap;
 
-use super::sweep::{changes, Change, Sum, Timeline};
-use super::ProcessReport;
-use crate::report::model::Process;
+use super::Finding;
+use crate::report::model::{Point, Process, Series, Size, PEAK_STAGE};
 
 /// Moments of the chart. Each is the one with the highest total in its part of the time.
 const MOMENTS: usize = 240;
@@ -49,64 +48,55 @@ pub struct Together {
     pub kills: Vec<(f64, String)>,
     /// Processes without times, which are not counted.
     pub undated: usize,
-    processes: usize,
 }
 
 /// The sum of some processes. `None` without times.
-pub fn sum_of<'a>(reports: impl IntoIterator<Item = &'a ProcessReport>) -> Option<Sum> {
-    let all: Vec<Change> = reports.into_iter().flat_map(held).collect();
+pub fn sum_of<'a>(findings: impl IntoIterator<Item = &'a Finding<'a>>) -> Option<Sum> {
+    let all: Vec<Change> = findings.into_iter().flat_map(held).collect();
     Some(Timeline::of([&all], f64::NAN)?.sum())
 }
 
-fn held(report: &ProcessReport) -> Vec<Change> {
-    changes(report, |markers, place| [markers[place].held(); 2])
+fn held(finding: &Finding) -> Vec<Change> {
+    changes(finding, |markers, place| [markers[place].held(); 2])
 }
 
 impl Together {
     /// `None` if no marker has a time.
-    pub fn of(reports: &[ProcessReport]) -> Option<Together> {
-        let groups = groups(reports);
-        let ends = reports.iter().map(|report| report.process.last_time());
+    pub fn of(findings: &[Finding]) -> Option<Together> {
+        let groups = groups(findings);
+        let ends = findings.iter().map(|finding| finding.process.last_time());
         let last = ends.clone().flatten().fold(f64::NAN, f64::max);
         let timeline = Timeline::of(groups.iter().map(|group| &group.changes), last)?;
         let sum = timeline.sum();
-        let killed = reports.iter().filter(|report| report.is_killed());
-        let killed = killed.map(|report| &report.process);
+        let killed = findings.iter().filter(|finding| finding.is_killed());
+        let killed = killed.map(|finding| finding.process);
         let kills = killed.filter_map(|process| Some((process.last_time()?, process.full_name())));
         Some(Together {
             groups,
             start: timeline.start,
-            limit: shared_limit(reports),
+            limit: shared_limit(findings),
             sum,
             moments: moments(&timeline),
             kills: kills.collect(),
             undated: ends.filter(Option::is_none).count(),
-            processes: reports.len(),
         })
-    }
-
-    /// The processes that count, in a sentence.
-    pub fn subject(&self) -> &'static str {
-        match (self.processes, self.undated) {
-            (1, _) => "the process",
-            (_, 0) => "all processes",
-            (_, _) => "the processes with times",
-        }
     }
 }
 
-fn groups(reports: &[ProcessReport]) -> Vec<Group> {
-    let sites = reports.iter().map(|report| report.process.site_or_name());
+fn groups(findings: &[Finding]) -> Vec<Group> {
+    let sites = findings
+        .iter()
+        .map(|finding| finding.process.site_or_name());
     let sites: Vec<String> = sites.collect();
     let is_by_site = sites.iter().any(|site| *site != sites[0]);
     let mut named: BTreeMap<String, Vec<Change>> = BTreeMap::new();
-    for (report, site) in reports.iter().zip(sites) {
-        let process = &report.process;
+    for (finding, site) in findings.iter().zip(sites) {
+        let process = finding.process;
         let name = match is_by_site {
             true => site,
             false => format!("{} {}", process.process_name(), process.pid_text()),
         };
-        named.entry(name).or_default().extend(held(report));
+        named.entry(name).or_default().extend(held(finding));
     }
     let mut groups: Vec<Group> = named.into_iter().map(Group::of).collect();
     groups.sort_by(|a, b| b.peak.total_cmp(&a.peak));
@@ -141,19 +131,174 @@ fn moments(timeline: &Timeline) -> Vec<Moment> {
 }
 
 /// The limit of the control group that all processes share.
-fn shared_limit(reports: &[ProcessReport]) -> Option<f64> {
-    let group = |report: &ProcessReport| {
+fn shared_limit(findings: &[Finding]) -> Option<f64> {
+    let group = |finding: &Finding| {
         let Process {
             boot,
             cgroup,
             cgroup_limit,
             ..
-        } = &report.process;
+        } = finding.process;
         (*boot, *cgroup, *cgroup_limit)
     };
-    let shared @ (boot, path, limit) = group(reports.first()?);
-    let is_one = reports.iter().all(|report| group(report) == shared);
-    limit.filter(|_| reports.len() == 1 || is_one && boot.is_some() && path.is_some())
+    let shared @ (boot, path, limit) = group(findings.first()?);
+    let is_one = findings.iter().all(|finding| group(finding) == shared);
+    limit.filter(|_| findings.len() == 1 || is_one && boot.is_some() && path.is_some())
+}
+
+/// A process without a marker `exit` counts for at least so long after its last marker.
+const MIN_TAIL_SECONDS: f64 = 60.0;
+
+/// A marker with a time.
+pub struct Visit<'a> {
+    pub point: &'a Point,
+    pub t: f64,
+    /// Memory that the process shares with others since a fork, as far as the markers know the PSS.
+    pub shared: f64,
+}
+
+impl Visit<'_> {
+    /// RSS without shared memory.
+    pub fn held(&self) -> f64 {
+        (self.point.sizes.rss() - self.shared).max(0.0)
+    }
+}
+
+/// A change of the memory of a process.
+#[derive(Clone, Copy)]
+pub struct Change {
+    t: f64,
+    /// After the moment. Processes that end at a moment count beside those that begin.
+    is_after: bool,
+    bytes: f64,
+}
+
+/// The changes of a process. `bytes` are those at the marker of a place, and those from then until the next marker.
+/// Of markers with one time, the highest counts at the moment.
+pub fn changes(finding: &Finding, bytes: impl Fn(&[Visit], usize) -> [f64; 2]) -> Vec<Change> {
+    let visits = visits(finding);
+    let is_chain = finding.process.processes > 1;
+    let are_of_one = |a: &Visit, b: &Visit| !is_chain || a.point.order.epoch == b.point.order.epoch;
+    let has_ended = is_chain || finding.process.has_exited || finding.is_killed();
+    let mut changes = Vec::new();
+    for visits in visits.chunk_by(are_of_one) {
+        let (mut place, mut held, mut last, mut pause) = (0, 0.0, f64::NAN, MIN_TAIL_SECONDS);
+        let mut change = |t, is_after, new| {
+            let bytes = new - std::mem::replace(&mut held, new);
+            changes.push(Change { t, is_after, bytes });
+        };
+        for at_once in visits.chunk_by(|a, b| a.t == b.t) {
+            let sizes = (place..place + at_once.len()).map(|place| bytes(visits, place));
+            let highest = sizes.reduce(|[a, _], [b, after]| [a.max(b), after]);
+            let (t, [at, after]) = (at_once[0].t, highest.unwrap_or_default());
+            change(t, false, at);
+            change(t, true, after);
+            pause = pause.max(t - last);
+            (place, last) = (place + at_once.len(), t);
+        }
+        change(if has_ended { last } else { last + pause }, true, 0.0);
+    }
+    changes
+}
+
+/// The markers in the order of time, those of each process of a chain together.
+fn visits<'a>(finding: &Finding<'a>) -> Vec<Visit<'a>> {
+    let stages = finding.process.stages.iter();
+    let own = stages.filter(|series| *series.stage != *PEAK_STAGE);
+    let points = own.flat_map(Series::points);
+    let mut points: Vec<(f64, &Point)> =
+        points.filter_map(|point| Some((point.t?, point))).collect();
+    let epoch = |(_, point): &(f64, &Point)| point.order.epoch;
+    points.sort_by(|a, b| epoch(a).cmp(&epoch(b)).then(a.0.total_cmp(&b.0)));
+    let mut shared = 0.0;
+    let visits = points.into_iter().map(|(t, point)| {
+        if let Some(pss) = point.sizes.get(Size::Pss) {
+            shared = (point.sizes.rss() - pss).max(0.0);
+        }
+        Visit { point, t, shared }
+    });
+    visits.collect()
+}
+
+/// The changes of groups of processes, in the order of time.
+pub struct Timeline {
+    /// Each with the place of its group.
+    changes: Vec<(usize, Change)>,
+    groups: usize,
+    pub start: f64,
+    /// The last marker. A process without a marker `exit` counts until then.
+    pub end: f64,
+}
+
+/// The highest sum, its first time, and the mean while a process runs.
+#[derive(Clone, Copy)]
+pub struct Sum {
+    pub peak: f64,
+    pub peak_time: f64,
+    pub mean: f64,
+}
+
+impl Timeline {
+    /// `None` without a marker that has a time. No process counts after `last`, unless a marker follows.
+    pub fn of<'a>(
+        groups: impl IntoIterator<Item = &'a Vec<Change>>,
+        last: f64,
+    ) -> Option<Timeline> {
+        let (mut changes, mut count) = (Vec::new(), 0);
+        for group in groups {
+            changes.extend(group.iter().map(|change| (count, *change)));
+            count += 1;
+        }
+        let markers = changes.iter().filter(|(_, change)| !change.is_after);
+        let end = markers.fold(last, |end, (_, marker)| end.max(marker.t));
+        for (_, change) in &mut changes {
+            change.t = change.t.min(end);
+        }
+        changes.sort_by(|(_, a), (_, b)| a.t.total_cmp(&b.t).then(a.is_after.cmp(&b.is_after)));
+        Some(Timeline {
+            groups: count,
+            start: changes.first()?.1.t,
+            end,
+            changes,
+        })
+    }
+
+    /// Calls `see` for each moment: with its time and that of the next one, the sum of all, and that of each group.
+    pub fn replay(&self, mut see: impl FnMut(f64, f64, f64, &[f64])) {
+        let (mut all, mut sums) = (0.0, vec![0.0; self.groups]);
+        let is_one = |(_, a): &(usize, Change), (_, b): &(usize, Change)| {
+            (a.t, a.is_after) == (b.t, b.is_after)
+        };
+        let mut moments = self.changes.chunk_by(is_one).peekable();
+        while let Some(moment) = moments.next() {
+            for (group, change) in moment {
+                all += change.bytes;
+                sums[*group] += change.bytes;
+            }
+            let next = moments.peek().map_or(self.end, |next| next[0].1.t);
+            see(moment[0].1.t, next, f64::max(all, 0.0), &sums);
+        }
+    }
+
+    pub fn sum(&self) -> Sum {
+        let (mut peak, mut peak_time) = (f64::NEG_INFINITY, f64::NAN);
+        let (mut area, mut seconds) = (0.0, 0.0);
+        self.replay(|t, next, bytes, _| {
+            if bytes > peak {
+                (peak, peak_time) = (bytes, t);
+            }
+            // Without a process a difference of rounding is left.
+            if bytes >= 1.0 {
+                area += bytes * (next - t);
+                seconds += next - t;
+            }
+        });
+        Sum {
+            peak,
+            peak_time,
+            mean: if seconds > 0.0 { area / seconds } else { peak },
+        }
+    }
 }
 
 #[cfg(test)]

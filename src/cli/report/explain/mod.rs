@@ -3,7 +3,6 @@
 //! `sentence` has one sentence for each verdict, and `remedy` says what to do. Parts of sentences, and so the
 //! wording of each number, are in `phrases`.
 
-mod kill;
 mod phrases;
 mod remedy;
 mod sentence;
@@ -11,11 +10,11 @@ mod sentence;
 use flarena_shared::stages::Stage;
 
 use super::analyse::{
-    Allocated, Finding, GpuGrowth, GrowthInside, LimitOf, ProcessReport, Quantity, TimeToLimit,
+    growth_inside, Allocated, Candidates, Finding, GrowthInside, Kill, LimitOf, Quantity,
+    TimeToLimit,
 };
-use super::calendar::time_of_day;
-use super::model::{Point, Process};
-use super::units::{duration, printable, size, Amount};
+use super::model::{Point, Process, Refused, Size};
+use super::units::{duration, printable, size, time_of_day, Amount};
 use phrases::{place, HIGHEST_RSS};
 
 pub use phrases::{numbers, rate_per};
@@ -29,19 +28,19 @@ const KEEPS_MODELS: &str =
 
 /// A kill, the allocation without room, the evidence for the verdict, the time to the limit of a growing process, and
 /// growth inside a stage.
-pub fn evidence(report: &ProcessReport) -> String {
-    let (process, finding) = (&report.process, &report.finding);
+pub fn evidence(finding: &Finding) -> String {
+    let process = finding.process;
     let keeps_models = process.series(Stage::CacheKept.name()).is_some();
-    let kill = report.kill.as_ref();
-    let limit = report.time_to_limit.as_ref().filter(|_| kill.is_none());
+    let kill = finding.kill.as_ref();
+    let limit = finding.time_to_limit().filter(|_| kill.is_none());
     let sentences = [
-        kill.map(|kill| kill::sentence(kill, process)),
-        process.refused.as_ref().map(kill::refused),
-        Some(sentence::sentence(process, finding)),
+        kill.map(|kill| killed(kill, process)),
+        process.refused.as_ref().map(refused),
+        Some(sentence::sentence(finding)),
         peaks(finding),
-        limit.map(|estimate| limit_sentence(process, estimate)),
-        report.gpu_growth.as_ref().map(gpu_sentence),
-        report.growth_inside.as_ref().map(growth_inside),
+        limit.map(|estimate| limit_sentence(process, &estimate)),
+        gpu(finding),
+        growth_inside(process).map(inside),
         keeps_models.then(|| KEEPS_MODELS.to_owned()),
     ];
     let sentences = sentences.into_iter().flatten();
@@ -54,11 +53,11 @@ pub fn evidence(report: &ProcessReport) -> String {
 }
 
 /// The settings or the code to change; `None` if nothing needs a change.
-pub fn remedy(report: &ProcessReport) -> Option<String> {
-    let kill = report.kill.as_ref();
-    let verdict = remedy::of_verdict(&report.process, &report.finding);
-    let verdict = verdict.or_else(|| kill.map(|_| kill::remedy(&report.process)));
-    let gpu = report.gpu_growth.as_ref().map(remedy::of_gpu);
+pub fn remedy(finding: &Finding) -> Option<String> {
+    let kill = finding.kill.as_ref();
+    let verdict = remedy::of_verdict(finding);
+    let verdict = verdict.or_else(|| kill.map(|_| remedy_of_kill(finding.process)));
+    let gpu = finding.gpu_growth.as_ref().map(remedy::of_gpu);
     let both = verdict.into_iter().chain(gpu.map(str::to_owned));
     both.reduce(|one, other| format!("{one}. {other}"))
 }
@@ -72,8 +71,9 @@ fn peaks(finding: &Finding) -> Option<String> {
 }
 
 /// `GPU memory grows by 12.0 MB/round (95 % interval: ...) at stage send: PyTorch's cache has reserved more.`
-fn gpu_sentence(growth: &GpuGrowth) -> String {
-    let rate = rate_per(&growth.reserved, growth.unit.name(), Amount::Size);
+fn gpu(finding: &Finding) -> Option<String> {
+    let growth = finding.gpu_growth.as_ref()?;
+    let rate = rate_per(&growth.reserved, finding.unit.name(), Amount::Size);
     let part = match growth.allocated {
         Allocated::Grows => "the program holds more in tensors",
         Allocated::DoesNotGrow => {
@@ -81,26 +81,25 @@ fn gpu_sentence(growth: &GpuGrowth) -> String {
         }
         Allocated::Unclear => "PyTorch's cache has reserved more",
     };
-    let stage = printable(&growth.stage);
-    format!("GPU memory grows by {rate} at stage {stage}: {part}.")
+    let stage = printable(&finding.series.stage);
+    Some(format!(
+        "GPU memory grows by {rate} at stage {stage}: {part}."
+    ))
 }
 
-/// `It grew by 690.0 MB in 72 s after the marker train of round 12.`
-/// `After the marker train of round 12 it held 690.0 MB more for a time.`
-fn growth_inside(growth: &GrowthInside) -> String {
+/// `Within 72 s after the marker train of round 12 it held 690.0 MB more.`
+fn inside(growth: GrowthInside) -> String {
     let (place, bytes) = (place(&growth.stage, growth.round), size(growth.bytes));
-    if growth.has_fallen {
-        return format!("After {place} it held {bytes} more for a time.");
-    }
     let seconds = growth.seconds.filter(|seconds| *seconds >= 1.0);
-    let within = seconds.map_or(String::new(), |time| format!(" in {}", duration(time)));
-    format!("It grew by {bytes}{within} after {place}.")
+    let within = seconds.map(|time| format!("Within {} after", duration(time)));
+    let after = within.unwrap_or("After".to_owned());
+    format!("{after} {place} it held {bytes} more.")
 }
 
 /// `At this rate the process reaches its limit of 8.00 GB in about 9.0 h (7.5 h to 11.2 h).`
 fn limit_sentence(process: &Process, estimate: &TimeToLimit) -> String {
     let reaches = reaches_limit(process, estimate);
-    match estimate.left <= 0.0 {
+    match estimate.left_bytes <= 0.0 {
         true => format!("The process {reaches}."),
         false => format!("At this rate the process {reaches}."),
     }
@@ -119,7 +118,7 @@ pub fn reaches_limit(process: &Process, estimate: &TimeToLimit) -> String {
         LimitOf::Option => "the limit",
         LimitOf::Machine => "the memory of the machine",
     };
-    let limit = format!("{limit} of {}", size(estimate.limit));
+    let limit = format!("{limit} of {}", size(estimate.limit_bytes));
     let times = [estimate.seconds, estimate.earliest, estimate.latest];
     let [time, earliest, latest] = times.map(duration);
     let bounds = match estimate.latest.is_finite() {
@@ -128,19 +127,74 @@ pub fn reaches_limit(process: &Process, estimate: &TimeToLimit) -> String {
         false => format!(" ({earliest} at the earliest)"),
     };
     match () {
-        () if estimate.left <= 0.0 => format!("{is_at} {limit}"),
+        () if estimate.left_bytes <= 0.0 => format!("{is_at} {limit}"),
         () if estimate.seconds < SOON_SECONDS => format!("{reaches} {limit} within seconds"),
         () => format!("{reaches} {limit} in about {time}{bounds}"),
     }
 }
 
+/// Candidates that are named.
+const MAX_NAMED: usize = 3;
+
+/// `The kernel most likely killed it for lack of memory, after the marker train of round 12. It held 650.0 MB at its last
+/// marker, and its control group 950.0 MB of 1000.0 MB.`
+///
+/// `The kernel may have killed it for lack of memory, ... It is one of 2 candidates; the largest: site-1 TR, pid 7; ...`
+fn killed(kill: &Kill, process: &Process) -> String {
+    let (rss, limit) = (size(kill.rss_bytes), size(kill.limit));
+    let stage = kill.stage.as_ref();
+    let after = stage.map_or(String::new(), |stage| {
+        format!(", after {}", place(stage, kill.round))
+    });
+    let last = process.last_visit();
+    let group = match last.and_then(|(_, point)| point.sizes.get(Size::Cgroup)) {
+        Some(held) => format!("its control group {} of {limit}", size(held)),
+        None => format!("the limit of its control group is {limit}"),
+    };
+    let evidence = match kill.counted_by_kernel {
+        true => "The kernel counted a kill in its control group after its last marker.",
+        false => "Its markers end near the limit, and none has the stage exit.",
+    };
+    let (killed, candidates) = match &kill.candidates {
+        None => ("most likely killed", String::new()),
+        Some(Candidates { count, largest }) => {
+            let names = largest[..largest.len().min(MAX_NAMED)].join("; ");
+            let one = format!(" It is one of {count} candidates; the largest: {names}.");
+            ("may have killed", one)
+        }
+    };
+    format!(
+        "The kernel {killed} it for lack of memory{after}. It held {rss} at its last marker, and {group}. \
+         {evidence}{candidates}"
+    )
+}
+
+/// `An allocation of 24.0 MB at train.py:12 in step found too little room below the memory limit.`
+fn refused(refused: &Refused) -> String {
+    let at = refused.asked_at.as_ref();
+    let at = at.map_or(String::new(), |at| format!(" at {}", printable(at)));
+    let asked = size(refused.asked_bytes as f64);
+    format!("An allocation of {asked}{at} found too little room below the memory limit.")
+}
+
+/// For a process that does not grow from round to round.
+fn remedy_of_kill(process: &Process) -> String {
+    let lines = match process.records_sites() {
+        true => "",
+        false => ": `flarena run --sites` and `flarena who PID` name the lines",
+    };
+    format!(
+        "give the job more memory, or make the peak smaller{lines}. With FLARENA_AT_LIMIT=fail it ends with an error instead"
+    )
+}
+
 /// The facts about a process, besides its name and verdict.
-pub fn facts(report: &ProcessReport) -> Vec<String> {
-    let process = &report.process;
+pub fn facts(finding: &Finding) -> Vec<String> {
+    let process = finding.process;
     let known = |name: &str, bytes: Option<f64>| Some(format!("{name} {}", size(bytes?)));
     let (unfinished, began_as) = (process.ended_without_exit, &process.began_as);
     let (job, became) = (process.job.as_ref(), process.became.as_ref());
-    let shared = known("PSS", report.last_pss);
+    let shared = known("PSS", process.last_pss());
     let facts = [
         (unfinished > 0).then(|| format!("{unfinished} ended without the marker exit")),
         job.map(|job| format!("job {job}")),
@@ -187,10 +241,10 @@ fn has_ended(process: &Process) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::analyse::fixtures::analyse;
-    use crate::report::analyse::fixtures::{analyse_ended, bytes, processes, sample, sizes};
-    use crate::report::analyse::stats::Slope;
-    use crate::report::model::{Size, Unit};
+    use crate::report::analyse::fixtures::{analyse, analyse_ended, finding_of};
+    use crate::report::analyse::fixtures::{bytes, processes, sample, sizes};
+    use crate::report::analyse::stats::Estimate;
+    use crate::report::analyse::GpuGrowth;
     use crate::report::units::MB;
     use flarena_shared::marker::Marker;
 
@@ -202,7 +256,7 @@ mod tests {
                 sample(round, sizes(&[(Size::Rss, 300.0), (Size::Pss, pss)]))
             }
         };
-        let text = |pss| facts(&analyse(processes((0..10).map(marker(pss))))[0]).join(", ");
+        let text = |pss| facts(&finding_of((0..10).map(marker(pss)))).join(", ");
         let expected = "PSS 64.0 MB (shares memory with a forked process)";
         assert!(text(64.0).contains(expected), "{}", text(64.0));
         assert!(!text(f64::NAN).contains("PSS"), "{}", text(f64::NAN));
@@ -217,7 +271,7 @@ mod tests {
                 ..marker(12)
             };
             let all = (0..12).map(marker).chain([kept]);
-            evidence(&analyse(processes(all))[0])
+            evidence(&finding_of(all))
         };
         assert!(
             text("cache_kept").contains("clear_cache=False"),
@@ -234,7 +288,7 @@ mod tests {
             cgroup_limit_bytes: bytes(8192.0),
             ..sample(round, sizes(&[(Size::Rss, 3072.0 + 100.0 * round as f64)]))
         };
-        let text = evidence(&analyse(processes((0..24).map(marker)))[0]);
+        let text = evidence(&finding_of((0..24).map(marker)));
         let end = " At this rate the process reaches its limit of 8.00 GB in about 4.7 h";
         assert!(text.contains(end), "{text}");
     }
@@ -247,13 +301,13 @@ mod tests {
             stage: if round < 24 { "send" } else { "exit" }.into(),
             ..sample(round, sizes(&[(Size::Rss, 3072.0 + 100.0 * round as f64)]))
         };
-        let mut report = analyse(processes((0..25).map(marker))).remove(0);
-        let text = evidence(&report);
+        let text = evidence(&finding_of((0..25).map(marker)));
         let end =
             " At this rate the process would have reached its limit of 8.00 GB in about 4.5 h";
         assert!(text.contains(end), "{text}");
-        report.process.processes = 25;
-        let text = evidence(&report);
+        let mut process = processes((0..25).map(marker)).remove(0);
+        process.processes = 25;
+        let text = evidence(&analyse(vec![process])[0]);
         let end = " At this rate the process reaches its limit of 8.00 GB in about 4.5 h";
         assert!(text.contains(end), "{text}");
     }
@@ -266,7 +320,7 @@ mod tests {
                 cgroup_limit_bytes: bytes(limit),
                 ..sample(round, sizes(&[(Size::Rss, 1000.0 + 100.0 * round as f64)]))
             };
-            evidence(&analyse(processes((0..24).map(marker)))[0])
+            evidence(&finding_of((0..24).map(marker)))
         };
         let near = text(3350.0);
         assert!(
@@ -316,7 +370,7 @@ mod tests {
                 ..sample(round, sizes(&kinds))
             }
         };
-        let text = |rounds| evidence(&analyse(processes((0..rounds).map(marker)))[0]);
+        let text = |rounds| evidence(&finding_of((0..rounds).map(marker)));
         let alone = text(23);
         assert!(alone.starts_with("live memory grows"), "{alone}");
         let behind = text(24);
@@ -328,19 +382,21 @@ mod tests {
 
     #[test]
     fn growth_of_the_cache_has_its_rate_and_its_setting() {
-        let reserved = Slope {
-            per_x: 12.0 * MB,
+        let reserved = Estimate {
+            value: 12.0 * MB,
             low: 11.0 * MB,
             high: 13.0 * MB,
         };
         let growth = GpuGrowth {
             reserved,
             allocated: Allocated::DoesNotGrow,
-            unit: Unit::Round,
-            stage: "send".into(),
+        };
+        let finding = Finding {
+            gpu_growth: Some(growth.clone()),
+            ..finding_of([sample(0, sizes(&[(Size::Rss, 300.0)]))])
         };
         assert_eq!(
-            gpu_sentence(&growth),
+            gpu(&finding).unwrap(),
             "GPU memory grows by 12.0 MB/round (95 % interval: 11.0 to 13.0 MB) at stage send: PyTorch's cache has \
              reserved more, and the tensors in it do not grow as fast."
         );
@@ -349,27 +405,21 @@ mod tests {
 
     #[test]
     fn growth_has_its_stage_round_and_rate() {
-        let growth_of = |seconds, round, has_fallen| {
-            growth_inside(&GrowthInside {
+        let growth = |seconds, round| {
+            inside(GrowthInside {
                 stage: "train".into(),
                 round,
                 bytes: 690.0 * MB,
                 seconds,
-                has_fallen,
             })
         };
-        let grown = |seconds, round| growth_of(seconds, round, false);
         assert_eq!(
-            growth_of(Some(60.0), Some(12), true),
-            "After the marker train of round 12 it held 690.0 MB more for a time."
+            growth(Some(60.0), Some(12)),
+            "Within 60 s after the marker train of round 12 it held 690.0 MB more."
         );
         assert_eq!(
-            grown(Some(60.0), Some(12)),
-            "It grew by 690.0 MB in 60 s after the marker train of round 12."
-        );
-        assert_eq!(
-            grown(None, None),
-            "It grew by 690.0 MB after the marker train."
+            growth(None, None),
+            "After the marker train it held 690.0 MB more."
         );
     }
 }

@@ -1,6 +1,6 @@
 //! Parts of sentences that several verdicts use, so that each number has one wording.
 
-use crate::report::analyse::stats::Slope;
+use crate::report::analyse::stats::Estimate;
 use crate::report::analyse::{Cause, Finding, MemoryKind, NamedStep, Quantity};
 use crate::report::model::Size;
 use crate::report::units::{duration, in_one_unit, plural, printable, signed_size, size, Amount};
@@ -37,14 +37,17 @@ pub fn rounds_phrase(finding: &Finding) -> String {
     let stage = match finding.quantity == Quantity::Peak {
         // The peaks are between the stages.
         true => String::new(),
-        false => format!(" at stage {}", printable(&finding.stage)),
+        false => format!(" at stage {}", printable(&finding.series.stage)),
     };
     rounds + &stage
 }
 
 /// The rounds after the warm-up.
 pub fn settled_rounds(finding: &Finding) -> u64 {
-    finding.rounds.saturating_sub(finding.trend.warm_up as u64)
+    finding
+        .series
+        .rounds
+        .saturating_sub(finding.trend.warm_up as u64)
 }
 
 /// `3 rounds`, or markers if the axis shows no rounds
@@ -57,14 +60,14 @@ pub fn rate(finding: &Finding, amount: Amount) -> String {
     rate_per(&finding.trend.slope, finding.unit.name(), amount)
 }
 
-pub fn rate_per(slope: &Slope, unit: &str, amount: Amount) -> String {
-    let ([per_x, low, high], size) = numbers(slope, amount);
-    format!("{per_x}{size}/{unit} (95 % interval: {low} to {high}{size})")
+pub fn rate_per(slope: &Estimate, unit: &str, amount: Amount) -> String {
+    let ([value, low, high], size) = numbers(slope, amount);
+    format!("{value}{size}/{unit} (95 % interval: {low} to {high}{size})")
 }
 
 /// A slope and its bounds, and the unit behind them: ` MB`. If one unit does not suit all, each number has its own.
-pub fn numbers(slope: &Slope, amount: Amount) -> ([String; 3], String) {
-    let all = [slope.per_x, slope.low, slope.high];
+pub fn numbers(slope: &Estimate, amount: Amount) -> ([String; 3], String) {
+    let all = [slope.value, slope.low, slope.high];
     let each = |bytes| match amount {
         Amount::Size => size(bytes),
         Amount::Change => signed_size(bytes),

@@ -3,20 +3,19 @@
 use flarena_shared::stages::Stage;
 
 use crate::report::analyse::{Allocated, Cause, Finding, GpuGrowth, MemoryKind, Quantity, Verdict};
-use crate::report::model::Process;
 use crate::report::sites;
 
 /// A cause with at least this share of the growth gets a remedy, also if it did not decide the verdict.
 const MIN_SHARE: f64 = 0.25;
 
 /// The remedies of the verdict, and for growth those of all large causes.
-pub fn of_verdict(process: &Process, finding: &Finding) -> Option<String> {
+pub fn of_verdict(finding: &Finding) -> Option<String> {
     let is_large = |cause: &&Cause| finding.verdict.is_growth() && cause.share >= MIN_SHARE;
     let large = finding.causes.iter().filter(is_large);
     let is_pinned = large.clone().any(|cause| cause.kind == MemoryKind::Pinned);
     let verdicts = [finding.verdict].into_iter();
     let verdicts = verdicts.chain(large.map(|cause| cause.verdict()));
-    let all = verdicts.filter_map(|verdict| alone(verdict, process, finding));
+    let all = verdicts.filter_map(|verdict| alone(verdict, finding));
     let mut remedies: Vec<String> = Vec::new();
     for remedy in all.chain(is_pinned.then(|| PINNED.to_owned())) {
         if !remedies.contains(&remedy) {
@@ -26,10 +25,10 @@ pub fn of_verdict(process: &Process, finding: &Finding) -> Option<String> {
     (!remedies.is_empty()).then(|| remedies.join("; "))
 }
 
-fn alone(verdict: Verdict, process: &Process, finding: &Finding) -> Option<String> {
+fn alone(verdict: Verdict, finding: &Finding) -> Option<String> {
     let text = match verdict {
-        Verdict::Retention => return Some(retention(process, finding)),
-        Verdict::LiveGrowth => return Some(live_growth(process, finding)),
+        Verdict::Retention => return Some(retention(finding)),
+        Verdict::LiveGrowth => return Some(live_growth(finding)),
         Verdict::Swap => {
             "give the job more memory, or run fewer jobs beside it: a job whose pages are in swap is slow"
         }
@@ -60,7 +59,8 @@ fn alone(verdict: Verdict, process: &Process, finding: &Finding) -> Option<Strin
 const PINNED: &str = "call `flarena.trim()` at the end of each round, which empties PyTorch's \
     cache of pinned memory; if growth continues, look for pinned tensors that the program keeps";
 
-fn live_growth(process: &Process, finding: &Finding) -> String {
+fn live_growth(finding: &Finding) -> String {
+    let process = finding.process;
     if let Some(remedy) = largest_pool(finding) {
         return remedy.to_owned();
     }
@@ -99,11 +99,12 @@ pub fn of_gpu(growth: &GpuGrowth) -> &'static str {
 }
 
 /// Settings that are not in force yet.
-fn retention(process: &Process, finding: &Finding) -> String {
+fn retention(finding: &Finding) -> String {
     /// The longest decay that needs no remedy.
     const SHORT_DECAY_MS: f64 = 100.0;
     /// The library sets 2 or 4 arenas; markers name only another number.
     const FEW_ARENAS: f64 = 4.0;
+    let process = finding.process;
     let number = |setting| process.setting(setting)?.parse::<f64>().ok();
     let has_short_decay = number("FLARENA_DECAY_MS").is_some_and(|ms| ms <= SHORT_DECAY_MS);
     let has_many_arenas = number("MALLOC_ARENA_MAX").is_some_and(|n| n > FEW_ARENAS);

@@ -6,13 +6,14 @@ use super::phrases::{
 };
 use crate::report::analyse::stats::{MIN_ROUNDS, MIN_SETTLED_ROUNDS};
 use crate::report::analyse::{Finding, Level, Quantity, Verdict};
-use crate::report::model::Process;
+use crate::report::model::Collections;
 use crate::report::units::{plural, printable, range, rounds_to_zero, size, Amount, MB};
 
 /// The collections of a flat process are mentioned if they released so much.
 const MIN_RELEASED: f64 = 32.0 * MB;
 
-pub fn sentence(process: &Process, finding: &Finding) -> String {
+pub fn sentence(finding: &Finding) -> String {
+    let collections = &finding.process.collections;
     let (quantity, over) = (quantity_name(finding), rounds_phrase(finding));
     let unit = finding.rounds_unit();
     let growth = |aside: &str, end: &str| format!("{}{aside}. {end}", growth_clause(finding));
@@ -28,8 +29,7 @@ pub fn sentence(process: &Process, finding: &Finding) -> String {
         ),
         Verdict::Retention => {
             // At the last marker: a growing size has no typical value.
-            let series = process.series(&finding.stage);
-            let last = series.and_then(|series| series.points().last());
+            let last = finding.series.points().last();
             let kept = size(last.and_then(|point| point.sizes.kept_free()).unwrap_or(0.0));
             let kept = format!("The allocator keeps {kept} that the program does not use.");
             growth(&shares("growth"), &kept)
@@ -59,7 +59,7 @@ pub fn sentence(process: &Process, finding: &Finding) -> String {
         Verdict::CyclicGarbage => format!(
             "live memory rises and falls by {} {over}. {} Memory after the collections does not grow.",
             size(finding.swing),
-            collected(process),
+            collected(collections),
         ),
         Verdict::Unclear => {
             let (before, rate) = (before(finding), rate(finding, Amount::Change));
@@ -83,14 +83,14 @@ pub fn sentence(process: &Process, finding: &Finding) -> String {
             format!("{quantity} falls by {rate} {over}.")
         }
         Verdict::Flat => {
-            let has_garbage = process.collections.released >= MIN_RELEASED;
-            let garbage = has_garbage.then(|| format!(" {}", collected(process)));
+            let has_garbage = collections.released >= MIN_RELEASED;
+            let garbage = has_garbage.then(|| format!(" {}", collected(collections)));
             before(finding) + &flat(finding) + &cached(finding) + &garbage.unwrap_or_default()
         }
         Verdict::NotEnoughRounds => format!(
             "{}. A verdict needs at least {MIN_ROUNDS}. To call a rise growth, the report needs \
              {MIN_SETTLED_ROUNDS} after the warm-up.",
-            counted(finding.rounds, finding)
+            counted(finding.series.rounds, finding)
         ),
     }
 }
@@ -135,8 +135,7 @@ fn flat(finding: &Finding) -> String {
 
 /// ` Memory in cached pages is mostly between 0 and 8.00 MB; it is returned at need.`
 fn cached(finding: &Finding) -> String {
-    let (low, high) = finding.cached.range;
-    if finding.quantity != Quantity::WithoutCached || high - low < MB {
+    if finding.quantity != Quantity::WithoutCached || finding.cached.height() < MB {
         return String::new();
     }
     let level = level_clause("Memory in cached pages", &finding.cached);
@@ -144,8 +143,7 @@ fn cached(finding: &Finding) -> String {
 }
 
 /// `Cyclic garbage is collected in time: 10 collections released 640.0 MB in 0.1 s.`
-fn collected(process: &Process) -> String {
-    let all = &process.collections;
+fn collected(all: &Collections) -> String {
     let (collections, released) = (plural(all.count, "collection"), size(all.released));
     let time = (all.ms > 0.0).then(|| format!(" in {:.1} s", all.ms / 1000.0));
     let time = time.unwrap_or_default();
@@ -160,7 +158,7 @@ fn level_clause(quantity: &str, level: &Level) -> String {
     let range = range(low, "and", high, Amount::Size);
     match () {
         () if level.alternates => format!("{quantity} alternates between {range}"),
-        () if high - low <= MIN_RANGE_SHARE * level.median => {
+        () if level.height() <= MIN_RANGE_SHARE * level.median => {
             format!("{quantity} is about {}", size(level.median))
         }
         () => format!("{quantity} is mostly between {range}"),
@@ -170,7 +168,7 @@ fn level_clause(quantity: &str, level: &Level) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::analyse::fixtures::{bytes, judge, process_and_finding, sample, sizes};
+    use crate::report::analyse::fixtures::{analyse, bytes, finding_of, processes, sample, sizes};
     use crate::report::explain::remedy::of_verdict;
     use crate::report::model::site_history_tests::growing;
     use crate::report::model::Size;
@@ -196,11 +194,8 @@ mod tests {
             }
             sample(round, sizes)
         };
-        let (process, finding) = process_and_finding((0..24).map(marker));
-        (
-            sentence(&process, &finding),
-            of_verdict(&process, &finding).unwrap_or_default(),
-        )
+        let finding = finding_of((0..24).map(marker));
+        (sentence(&finding), of_verdict(&finding).unwrap_or_default())
     }
 
     #[test]
@@ -220,8 +215,8 @@ mod tests {
                 ..sample(round, sizes(&known))
             }
         };
-        let (process, finding) = process_and_finding((0..31).map(marker));
-        let text = sentence(&process, &finding);
+        let finding = finding_of((0..31).map(marker));
+        let text = sentence(&finding);
         assert!(
             text.contains("keeps 300.0 MB that the program does not use"),
             "{text}"
@@ -242,14 +237,15 @@ mod tests {
                     ..sample(seq, sizes(&[(Size::Rss, 300.0)]))
                 }
             };
-            let (mut process, finding) = process_and_finding((0..80).map(marker));
+            let finding = finding_of((0..80).map(marker));
             assert_eq!(finding.quantity, Quantity::Peak);
-            let text = sentence(&process, &finding);
+            let text = sentence(&finding);
             // Processes that follow each other have their peaks as a stage.
+            let mut process = processes((0..80).map(marker)).remove(0);
             process.processes = 2;
-            let (chain, _) = judge(&process).unwrap();
+            let chain = analyse(vec![process]).remove(0);
             assert!(chain.peak_growth.is_none());
-            let chain = sentence(&process, &chain);
+            let chain = sentence(&chain);
             assert!(!chain.contains("the peaks come before"), "{chain}");
             text
         };
@@ -274,9 +270,9 @@ mod tests {
                 sizes(&[(Size::Rss, 10.0 + live), (Size::Live, live)]),
             )
         };
-        let (mut process, finding) = process_and_finding((0..24).map(marker));
+        let mut process = processes((0..24).map(marker)).remove(0);
         process.processes = 24;
-        let remedy = of_verdict(&process, &finding).unwrap();
+        let remedy = of_verdict(&analyse(vec![process])[0]).unwrap();
         assert!(
             remedy.contains("each process starts with empty memory"),
             "{remedy}"
@@ -327,11 +323,8 @@ mod tests {
                 sizes.set(Size::Pinned, Some((5.0 + pinned_share * grown) * MB));
                 sample(round, sizes)
             };
-            let (process, finding) = process_and_finding((0..24).map(marker));
-            (
-                sentence(&process, &finding),
-                of_verdict(&process, &finding).unwrap_or_default(),
-            )
+            let finding = finding_of((0..24).map(marker));
+            (sentence(&finding), of_verdict(&finding).unwrap_or_default())
         };
         let (text, advice) = explanation(0.9);
         assert!(
@@ -358,9 +351,9 @@ mod tests {
                 let kinds = [(Size::Rss, 10.0 + live), (Size::Live, live)];
                 sample(round, sizes(&kinds))
             };
-            let (mut process, finding) = process_and_finding((0..24).map(marker));
+            let mut process = processes((0..24).map(marker)).remove(0);
             process.allocation_sites = growing(&(0..24).map(held).collect::<Vec<_>>());
-            of_verdict(&process, &finding).unwrap_or_default()
+            of_verdict(&analyse(vec![process])[0]).unwrap_or_default()
         };
         let recorded = remedy(|round| (15 + 10 * round) << 20);
         assert!(recorded.contains("lines below"), "{recorded}");
@@ -392,9 +385,9 @@ mod tests {
                 ..sample(seq, sizes(&known))
             }
         };
-        let (process, finding) = process_and_finding((0..48).map(marker));
+        let finding = finding_of((0..48).map(marker));
         assert_eq!(finding.verdict, Verdict::Retention);
-        of_verdict(&process, &finding).unwrap_or_default()
+        of_verdict(&finding).unwrap_or_default()
     }
 
     #[test]
@@ -423,9 +416,9 @@ mod tests {
             let rss = 150.0 + 40.0 * (round as f64 * 2.39).sin();
             sample(round, sizes(&[(Size::Rss, rss), (Size::Live, live)]))
         };
-        let (process, finding) = process_and_finding((0..24).map(marker));
+        let finding = finding_of((0..24).map(marker));
         assert_eq!(finding.quantity, Quantity::Live);
-        let text = sentence(&process, &finding);
+        let text = sentence(&finding);
         assert!(text.contains("RSS is mostly between 11"), "{text}");
         assert!(!text.contains("stays near"), "{text}");
     }
@@ -437,8 +430,8 @@ mod tests {
 
     fn explanation_of(rounds: usize, rss: impl Fn(f64) -> f64) -> (Verdict, String) {
         let marker = |round| sample(round, sizes(&[(Size::Rss, rss(round as f64))]));
-        let (process, finding) = process_and_finding((0..rounds).map(marker));
-        (finding.verdict, sentence(&process, &finding))
+        let finding = finding_of((0..rounds).map(marker));
+        (finding.verdict, sentence(&finding))
     }
 
     #[test]
@@ -467,8 +460,8 @@ mod tests {
                 )
             }
         };
-        let (process, finding) = process_and_finding((0..rounds).map(marker));
-        (finding.verdict, sentence(&process, &finding))
+        let finding = finding_of((0..rounds).map(marker));
+        (finding.verdict, sentence(&finding))
     }
 
     /// 250 MB live, and garbage of `height` MB per round that every `period`-th round is collected.
@@ -577,8 +570,8 @@ mod tests {
             ];
             sample(round, sizes(&kinds))
         };
-        let (process, finding) = process_and_finding((0..6).map(marker));
-        let text = sentence(&process, &finding);
+        let finding = finding_of((0..6).map(marker));
+        let text = sentence(&finding);
         assert_eq!(finding.verdict, Verdict::WarmingUp, "{text}");
         assert!(
             text.contains("; 100 % of the rise is shared memory. These are"),

@@ -115,12 +115,12 @@ fn key(one: &Process) -> impl Hash + Eq + use<> {
 
 /// True for a process with times and rounds, but with too few rounds for a verdict.
 fn is_short(process: &Process) -> bool {
-    let series = || process.stages.iter().map(|(_, series)| series);
+    let mut stages = process.stages.iter();
     process.pid.is_some()
         && process.first_time.is_some()
         && !process.sites.is_empty()
         && first_round(process).is_some()
-        && series().all(|series| series.rounds < MIN_ROUNDS_ALONE)
+        && stages.all(|series| series.rounds < MIN_ROUNDS_ALONE)
 }
 
 fn first_round(process: &Process) -> Option<i64> {
@@ -132,17 +132,18 @@ fn one_of(chain: Vec<Process>, max_points: usize) -> Process {
     let mut joined = Process::default();
     for (place, mut process) in (0..).zip(chain) {
         let round = first_round(&process);
-        let peak = (PEAK_STAGE.into(), peak(&process));
+        let peak = peak(&process);
         let own = std::mem::replace(&mut process.stages, take(&mut joined.stages));
-        for (name, series) in std::iter::once(peak).chain(own) {
-            process.series_mut(&name).append(series, place, round);
+        for series in std::iter::once(peak).chain(own) {
+            let joined = process.series_mut(&series.stage);
+            joined.append(series, place, round);
         }
         if place > 0 {
             process.follow(&joined);
         }
         joined = process;
     }
-    for (_, series) in &mut joined.stages {
+    for series in &mut joined.stages {
         if series.len() > max_points {
             series.compact(max_points);
         }
@@ -157,7 +158,7 @@ fn peak(process: &Process) -> Series {
         rss_bytes: Some(process.peak_rss as u64),
         ..Marker::default()
     };
-    let mut series = Series::default();
+    let mut series = Series::of_stage(PEAK_STAGE);
     series.push(Point::of(&peak, Order { epoch: 0, seq: 0 }, None));
     series
 }

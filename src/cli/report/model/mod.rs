@@ -13,6 +13,7 @@ mod site_history;
 mod sizes;
 mod store;
 
+pub use collections::Collections;
 pub use join::PEAK_STAGE;
 pub use order::Order;
 pub use process::{KillCount, Process, Refused};

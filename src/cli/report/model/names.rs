@@ -58,7 +58,7 @@ impl Process {
         let mut names = vec![self.site_names(), self.process_name()];
         names.retain(|name| name != NO_NAME);
         let n = self.processes;
-        let is_one_a_round = self.stages.iter().all(|(_, series)| series.rounds <= n);
+        let is_one_a_round = self.stages.iter().all(|series| series.rounds <= n);
         let number = match self.pid {
             _ if n > 1 && is_one_a_round => format!("{n} processes, one a round"),
             _ if n > 1 => format!("{n} processes"),

@@ -8,6 +8,7 @@ use super::collections::Collections;
 use super::order::{Order, SeenNumbers};
 use super::series::{Point, Series};
 use super::site_history::SiteHistory;
+use super::sizes::Size;
 
 /// Stages beyond this number are counted as one. A program has so many if it puts a step number
 /// into their names.
@@ -44,7 +45,7 @@ pub struct Process {
     pub settings: Option<String>,
     /// The log of a process whose lines have no pid.
     pub log: Option<String>,
-    pub stages: Vec<(Box<str>, Series)>,
+    pub stages: Vec<Series>,
     /// The latest limit, and the hash of its control group.
     pub cgroup_limit: Option<f64>,
     pub cgroup: Option<ShortHash>,
@@ -246,28 +247,28 @@ impl Process {
             let (_, round) = rounds.get(next.saturating_sub(1))?;
             (rounds.len() > 1).then_some(*round)
         };
-        for (_, series) in &mut self.stages {
+        for series in &mut self.stages {
             series.finish(round_at);
         }
     }
 
     pub fn series_mut(&mut self, stage: &str) -> &mut Series {
-        let known = |name: &str| self.stages.iter().position(|(s, _)| **s == *name);
+        let known = |name: &str| self.stages.iter().position(|one| *one.stage == *name);
         let stage = match known(stage) {
             None if self.stages.len() >= MAX_STAGES => OTHER_STAGES,
             _ => stage,
         };
         let place = known(stage).unwrap_or(self.stages.len());
         if place == self.stages.len() {
-            self.stages.push((stage.into(), Series::of_stage(stage)));
+            self.stages.push(Series::of_stage(stage));
         }
-        &mut self.stages[place].1
+        &mut self.stages[place]
     }
 
     /// It wrote no marker but `load`.
     pub fn has_only_loaded(&self) -> bool {
         let mut stages = self.stages.iter();
-        stages.all(|(stage, _)| **stage == *Stage::Load.name())
+        stages.all(|series| *series.stage == *Stage::Load.name())
     }
 
     /// CPU time of the program.
@@ -300,8 +301,7 @@ impl Process {
     }
 
     pub fn series(&self, stage: &str) -> Option<&Series> {
-        let named = self.stages.iter().find(|(name, _)| **name == *stage);
-        named.map(|(_, series)| series)
+        self.stages.iter().find(|series| *series.stage == *stage)
     }
 
     /// The points of all stages.
@@ -312,7 +312,7 @@ impl Process {
     /// The points of all stages, each with its stage.
     pub fn visits(&self) -> impl Iterator<Item = (&str, &Point)> + Clone {
         let stages = self.stages.iter();
-        stages.flat_map(|(name, series)| series.points().iter().map(|point| (&**name, point)))
+        stages.flat_map(|one| one.points().iter().map(|point| (&*one.stage, point)))
     }
 
     /// The last marker with its stage.
@@ -325,6 +325,20 @@ impl Process {
         let others = [Stage::Periodic, Stage::AtLimit].map(Stage::name);
         let own = self.visits().filter(|(name, _)| !others.contains(name));
         own.max_by_key(|(_, point)| point.order)
+    }
+
+    pub fn last_rss(&self) -> Option<f64> {
+        self.last_visit().map(|(_, point)| point.sizes.rss())
+    }
+
+    /// At the last marker that has it. A process that shares no memory has none.
+    pub fn last_pss(&self) -> Option<f64> {
+        let pss = |point: &Point| Some((point.order, point.sizes.get(Size::Pss)?));
+        let latest = self
+            .points()
+            .filter_map(pss)
+            .max_by_key(|(order, _)| *order);
+        latest.map(|(_, pss)| pss)
     }
 
     /// Time of the last marker, in seconds since 1970.

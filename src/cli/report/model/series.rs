@@ -8,7 +8,7 @@ use flarena_shared::marker::Marker;
 use flarena_shared::stages::Stage;
 
 use super::order::Order;
-use super::sizes::{Number, Sizes};
+use super::sizes::Sizes;
 
 /// The samples of one round of one site, or of several neighbouring rounds in a long series.
 #[derive(Clone, Debug)]
@@ -19,7 +19,7 @@ pub struct Point {
     pub site: Option<u16>,
     pub t: Option<f64>,
     /// Seconds of a clock that is never set.
-    mono: Option<Number>,
+    pub mono: Option<f64>,
     /// Mean of the samples.
     pub sizes: Sizes,
     /// Highest RSS of the samples.
@@ -27,7 +27,7 @@ pub struct Point {
     /// Highest RSS since the marker before, as far as the library knows; at least `peak`.
     pub recent_peak: f64,
     /// Highest RSS of the process so far, by the kernel's count.
-    highest: Option<Number>,
+    pub highest: Option<f64>,
     /// Number of samples.
     pub count: u32,
     /// Number of visits: rounds of one site.
@@ -44,22 +44,14 @@ impl Point {
             round: marker.round,
             site,
             t: marker.t,
-            mono: marker.mono.and_then(Number::of),
+            mono: marker.mono,
             sizes,
             peak: rss,
             recent_peak: bytes(marker.peak_bytes).unwrap_or(rss).max(rss),
-            highest: bytes(marker.hwm_bytes).and_then(Number::of),
+            highest: bytes(marker.hwm_bytes),
             count: 1,
             visits: 1,
         }
-    }
-
-    pub fn mono(&self) -> Option<f64> {
-        self.mono.map(Number::get)
-    }
-
-    pub fn highest(&self) -> Option<f64> {
-        self.highest.map(Number::get)
     }
 
     fn merge(&mut self, other: &Point) {
@@ -67,7 +59,7 @@ impl Point {
         self.sizes.average_with(counts[0], &other.sizes, counts[1]);
         self.peak = self.peak.max(other.peak);
         self.recent_peak = self.recent_peak.max(other.recent_peak);
-        if other.highest() > self.highest() {
+        if other.highest > self.highest {
             self.highest = other.highest;
         }
         self.count += other.count;
@@ -88,9 +80,8 @@ impl Point {
 }
 
 /// The unit of the positions of points, and of a growth.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    #[default]
     Round,
     Minute,
     /// The markers have neither rounds nor times.
@@ -115,8 +106,7 @@ impl fmt::Display for Unit {
 
 #[derive(Default)]
 pub struct Series {
-    /// The unit of the positions, if all points have a round or a time.
-    unit_if_known: Unit,
+    pub stage: Box<str>,
     /// In the order of reading until `compact` sorts them. The last visit has a point of its own.
     points: Vec<Point>,
     /// A point joins `1 << doublings` visits. The number doubles whenever there are too many points.
@@ -131,16 +121,17 @@ pub struct Series {
 }
 
 impl Series {
-    /// A series without points. The samples of the stage `periodic` have no rounds.
+    /// A series without points.
     pub fn of_stage(stage: &str) -> Self {
-        let unit_if_known = match stage == Stage::Periodic.name() {
-            true => Unit::Minute,
-            false => Unit::Round,
-        };
         Series {
-            unit_if_known,
+            stage: stage.into(),
             ..Series::default()
         }
+    }
+
+    /// The samples of the stage `periodic` have no rounds.
+    pub fn is_periodic(&self) -> bool {
+        *self.stage == *Stage::Periodic.name()
     }
 
     pub fn len(&self) -> usize {
@@ -148,7 +139,7 @@ impl Series {
     }
 
     pub fn push(&mut self, mut point: Point) {
-        if self.unit_if_known == Unit::Minute {
+        if self.is_periodic() {
             point.round = None;
         }
         let end = (point.order, point.sizes.rss());
@@ -201,7 +192,7 @@ impl Series {
         let rounds = points.map(|point| point.round.or_else(|| round_at(point.order)));
         let rounds: Vec<Option<i64>> = rounds.collect();
         let is_in_one_round = rounds.len() > 1 && rounds.iter().all(|round| *round == rounds[0]);
-        if self.unit_if_known == Unit::Round && !is_in_one_round {
+        if !self.is_periodic() && !is_in_one_round {
             let points = self.points.iter_mut().zip(rounds);
             points.for_each(|(point, round)| point.round = round);
         }
@@ -248,10 +239,10 @@ impl Series {
     /// The unit of the positions.
     pub fn unit(&self) -> Unit {
         let all = |is_known: fn(&Point) -> bool| self.points.iter().all(is_known);
-        match self.unit_if_known {
-            Unit::Minute if all(|point| point.t.is_some()) => Unit::Minute,
-            Unit::Round if all(|point| point.round.is_some()) => Unit::Round,
-            Unit::Minute | Unit::Round | Unit::Marker => Unit::Marker,
+        match self.is_periodic() {
+            true if all(|point| point.t.is_some()) => Unit::Minute,
+            false if all(|point| point.round.is_some()) => Unit::Round,
+            true | false => Unit::Marker,
         }
     }
 

@@ -57,14 +57,14 @@ const SIZES: usize = Size::FIELDS.len();
 
 /// A number of which an `Option` needs no more than eight bytes: the complement of its bits, which is 0 for one NaN alone.
 #[derive(Clone, Copy, Debug)]
-pub struct Number(NonZeroU64);
+struct Number(NonZeroU64);
 
 impl Number {
-    pub fn of(number: f64) -> Option<Number> {
+    fn of(number: f64) -> Option<Number> {
         NonZeroU64::new(!number.to_bits()).map(Number)
     }
 
-    pub fn get(self) -> f64 {
+    fn get(self) -> f64 {
         f64::from_bits(!self.0.get())
     }
 }

@@ -10,6 +10,7 @@ use flarena_shared::sites::Record;
 use super::join::{join, remove_copies};
 use super::order::Order;
 use super::process::{begins_program, Process};
+use super::series::Series;
 
 /// Charts and slopes need no more points.
 const MAX_POINTS_PER_STAGE: usize = 1024;
@@ -140,12 +141,12 @@ impl Store {
 
     fn limit_points(&mut self) {
         let points = self.processes.iter().flat_map(|one| &one.stages);
-        let points: usize = points.map(|(_, series)| series.len()).sum();
+        let points: usize = points.map(Series::len).sum();
         if points > MAX_POINTS && self.max_points_per_stage() > MIN_POINTS_PER_STAGE {
             self.halvings += 1;
             let max_points = self.max_points_per_stage();
             let stages = self.processes.iter_mut().flat_map(|one| &mut one.stages);
-            stages.for_each(|(_, series)| series.compact(max_points));
+            stages.for_each(|series| series.compact(max_points));
         }
     }
 

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use serde_json::{json, Value};
 
 use super::{chart, listed, Grid, ListLength, Summary, DETAILED_PROCESSES};
-use crate::report::analyse::stats::{Change, Interval};
-use crate::report::analyse::{Comparison, Pair, ProcessReport, StageComparison, Together, Verdict};
+use crate::report::analyse::stats::{Change, Estimate};
+use crate::report::analyse::{Comparison, Finding, Pair, StageComparison, Together, Verdict};
 use crate::report::units::{printable, signed_size, size, time_unit};
 use crate::units::or_dash;
 
@@ -54,8 +54,8 @@ pub fn summary(compared: &Comparison, inputs: [&PathBuf; 2], length: ListLength)
     for (name, one) in shown {
         rows.extend(process_rows(name, &one.verdict, &one.stages));
     }
-    let line = |(name, reports): (&str, &[ProcessReport])| {
-        let all = Together::of(reports)?;
+    let line = |(name, findings): (&str, &[Finding])| {
+        let all = Together::of(findings)?;
         let moments = all.moments.iter();
         let points = moments.map(|(t, parts)| (t - all.start, parts.iter().sum()));
         Some((name.to_owned(), points.collect()))
@@ -116,7 +116,7 @@ fn process_rows(name: &str, verdict: &Pair<&str>, stages: &[StageComparison]) ->
 }
 
 /// `733.1 MB ±2.10 MB`
-fn interval(mean: &Interval) -> String {
+fn interval(mean: &Estimate) -> String {
     match mean.low.is_nan() {
         true => size(mean.value),
         false => format!("{} ±{}", size(mean.value), size(mean.high - mean.value)),
@@ -127,8 +127,7 @@ fn interval(mean: &Interval) -> String {
 /// growth, as before; site-1 TR changed most: -40 %, ±1 % at stage send`
 fn sentence(compared: &Comparison) -> String {
     match compared.runs {
-        [[], []] => return "neither run has a marker".to_owned(),
-        [[], [..]] => return "the run before has no marker".to_owned(),
+        [[], _] => return "the run before has no marker".to_owned(),
         [[..], []] => return "the run after has no marker".to_owned(),
         [[..], [..]] => (),
     }
@@ -173,19 +172,19 @@ fn changed(name: &str, values: &Pair<f64>, text: fn(f64) -> String) -> Option<St
 }
 
 /// `growth of site-1 TR by +3.00 MB/round and 1 more`, of the process that grows most; `no growth`
-fn growth(run: &[ProcessReport]) -> String {
-    let mut verdicts = run.iter().map(|report| report.finding.verdict);
+fn growth(run: &[Finding]) -> String {
+    let mut verdicts = run.iter().map(|finding| finding.verdict);
     let growing = run
         .iter()
-        .filter_map(|one| Some((one, one.growth()?.per_x)));
+        .filter_map(|one| Some((one, one.growth()?.value)));
     let more = match growing.clone().count() {
         0 | 1 => String::new(),
         n => format!(" and {} more", n - 1),
     };
     match growing.max_by(|(_, a), (_, b)| a.total_cmp(b)) {
-        Some((one, per_x)) => {
-            let (name, unit) = (one.process.full_name(), one.finding.unit);
-            format!("growth of {name} by {}/{unit}{more}", signed_size(per_x))
+        Some((one, value)) => {
+            let (name, unit) = (one.process.full_name(), one.unit);
+            format!("growth of {name} by {}/{unit}{more}", signed_size(value))
         }
         None if verdicts.clone().all(|one| one == Verdict::NotEnoughRounds) => {
             "not enough rounds to judge growth".to_owned()
@@ -203,7 +202,7 @@ mod tests {
     use flarena_shared::marker::Marker;
 
     /// A process with each of these sizes in MB by round, and this CPU time in seconds.
-    fn run(cpu: f64, all: &[fn(f64) -> f64]) -> Vec<ProcessReport> {
+    fn run(cpu: f64, all: &[fn(f64) -> f64]) -> Vec<Finding<'static>> {
         let marker = |pid: usize, round: usize| Marker {
             pid: Some(pid as u32),
             cpu_ms: if_known(cpu * 1000.0 * round as f64 / 19.0).map(|ms| ms as u64),
@@ -215,8 +214,8 @@ mod tests {
         ))
     }
 
-    fn first_part(before: &[ProcessReport], after: &[ProcessReport]) -> String {
-        let text = sentence(&Comparison::of(before, after));
+    fn first_part(before: &[Finding], after: &[Finding]) -> String {
+        let text = sentence(&Comparison::of([before, after]));
         text.split("; ").next().unwrap_or_default().to_owned()
     }
 
@@ -232,7 +231,7 @@ mod tests {
         };
         for site in [Some("site-1"), None] {
             let before = run(site, "TR");
-            let text = |site, proc| sentence(&Comparison::of(&before, &run(site, proc)));
+            let text = |site, proc| sentence(&Comparison::of([&before, &run(site, proc)]));
             let equal = "after: the same peak, no growth, as before";
             let other = format!("{equal}; the runs have no process in common");
             assert_eq!(text(site, "TR"), equal);

@@ -4,10 +4,8 @@ use std::io::{self, Write};
 
 use serde_json::{json, Value};
 
-use crate::report::analyse::stats::Slope;
-use crate::report::analyse::{
-    Allocated, GpuGrowth, PeakGrowth, ProcessReport, Request, StageReport,
-};
+use crate::report::analyse::stats::Estimate;
+use crate::report::analyse::{growth_inside, Allocated, Finding, PeakGrowth, Request, StageGrowth};
 use crate::report::explain;
 use crate::report::model::{Point, SiteHistory, Size, Sizes};
 use crate::report::read::FileReport;
@@ -19,39 +17,27 @@ const REPORT_VERSION: u32 = 2;
 /// Writes one process at a time. One value for many processes would need several times the memory.
 pub fn write(
     out: &mut impl Write,
-    reports: &[ProcessReport],
+    findings: &[Finding],
     files: &[FileReport],
     requests: &[Request],
 ) -> io::Result<()> {
-    let files: Value = files.iter().map(file).collect();
+    let files = json!(files);
     write!(
         out,
         "{{\"version\":{REPORT_VERSION},\"files\":{files},\"processes\":["
     )?;
-    for (i, report) in reports.iter().enumerate() {
+    for (i, finding) in findings.iter().enumerate() {
         let comma = if i > 0 { "," } else { "" };
-        write!(out, "{comma}\n{}", process(report))?;
+        write!(out, "{comma}\n{}", process(finding))?;
     }
     writeln!(out, "],\n\"memory_to_request\":{}}}", json!(requests))
 }
 
-fn file(file: &FileReport) -> Value {
-    json!({
-        "path": file.path,
-        "lines": file.lines,
-        "markers": file.markers,
-        "other_lines": file.other_lines,
-        "repeated_markers": file.repeated_markers,
-        "fully_read": !file.is_incomplete,
-        "messages": file.printed_messages().collect::<Vec<_>>(),
-    })
-}
-
-fn process(report: &ProcessReport) -> Value {
-    let (process, finding) = (&report.process, &report.finding);
+fn process(finding: &Finding) -> Value {
+    let process = finding.process;
     let pace = finding.pace.as_ref();
     let kill = |is_certain: bool| {
-        let kill = report.kill.as_ref();
+        let kill = finding.kill.as_ref();
         kill.filter(|kill| kill.is_certain() == is_certain)
     };
     let mut value = json!({
@@ -72,34 +58,34 @@ fn process(report: &ProcessReport) -> Value {
         "allocator": process.alloc,
         "markers": process.markers,
         "verdict": finding.verdict.name(),
-        "evidence": explain::evidence(report),
-        "growth_inside_stage": report.growth_inside,
-        "remedy": explain::remedy(report),
-        "stage": finding.stage,
-        "rounds": finding.rounds,
+        "evidence": explain::evidence(finding),
+        "growth_inside_stage": growth_inside(process),
+        "remedy": explain::remedy(finding),
+        "stage": finding.series.stage,
+        "rounds": finding.series.rounds,
         "warm_up_rounds": finding.trend.warm_up,
         "unit": finding.unit.name(),
-        "seconds_per_round": pace.map(|pace| pace.seconds.per_x),
+        "seconds_per_round": pace.map(|pace| pace.seconds.value),
         "pause_not_counted_seconds": pace.and_then(|pace| pace.pause),
         "growth_per_hour": finding.hourly.map(|hourly| slope("bytes_per_hour", &hourly)),
         "steps": finding.steps,
         "growth": per_round(&finding.trend.slope),
         "growth_of": finding.quantity,
         "growth_that_matters_bytes_per_round": finding.trend.threshold,
-        "limit_reached": report.time_to_limit,
+        "limit_reached": finding.time_to_limit(),
         "growth_parts_bytes_per_round": finding.parts,
         "typical": sizes(&finding.typical),
-        "last_rss_bytes": report.last_rss,
-        "last_pss_bytes": report.last_pss,
+        "last_rss_bytes": process.last_rss(),
+        "last_pss_bytes": process.last_pss(),
         "peak_rss_bytes": process.peak_rss,
         "cgroup_limit_bytes": process.cgroup_limit,
         "allocated_at": sites::explanation(&process.allocation_sites, finding.verdict),
         "allocation_sites": allocation_sites(&process.allocation_sites),
-        "stages": report.stages.iter().map(stage).collect::<Vec<_>>(),
+        "stages": finding.stages.iter().map(stage).collect::<Vec<_>>(),
     });
     // One `json!` cannot have so many fields.
     value["growth_of_peak_in_round"] = json!(finding.peak_growth.as_ref().map(peak_growth));
-    value["gpu_growth"] = json!(report.gpu_growth.as_ref().map(gpu_growth));
+    value["gpu_growth"] = json!(gpu_growth(finding));
     value["at_limit"] = json!(process.refused);
     value["killed"] = json!(kill(true));
     value["kill_candidate"] = json!(kill(false));
@@ -116,16 +102,17 @@ fn peak_growth(peak: &PeakGrowth) -> Value {
     value
 }
 
-fn gpu_growth(growth: &GpuGrowth) -> Value {
-    json!({
-        "stage": growth.stage,
+fn gpu_growth(finding: &Finding) -> Option<Value> {
+    let growth = finding.gpu_growth.as_ref()?;
+    Some(json!({
+        "stage": finding.series.stage,
         "reserved": per_round(&growth.reserved),
         "of": match growth.allocated {
             Allocated::Grows => Some("tensors"),
             Allocated::DoesNotGrow => Some("cache"),
             Allocated::Unclear => None,
         },
-    })
+    }))
 }
 
 fn last_marker((stage, point): (&str, &Point)) -> Value {
@@ -137,23 +124,23 @@ fn last_marker((stage, point): (&str, &Point)) -> Value {
     })
 }
 
-fn stage(stage: &StageReport) -> Value {
+fn stage(one: &StageGrowth) -> Value {
     json!({
-        "stage": stage.stage,
-        "rounds": stage.rounds,
-        "first_rss_bytes": stage.first,
-        "last_rss_bytes": stage.last,
-        "peak_rss_bytes": stage.peak,
-        "growth": stage.growth.as_ref().map(per_round),
+        "stage": one.series.stage,
+        "rounds": one.series.rounds,
+        "first_rss_bytes": one.series.first_rss(),
+        "last_rss_bytes": one.series.last_rss(),
+        "peak_rss_bytes": one.series.peak_rss(),
+        "growth": one.slope.as_ref().map(per_round),
     })
 }
 
-fn per_round(growth: &Slope) -> Value {
+fn per_round(growth: &Estimate) -> Value {
     slope("bytes_per_round", growth)
 }
 
-fn slope(key: &str, Slope { per_x, low, high }: &Slope) -> Value {
-    json!({ key: per_x, "low_95": low, "high_95": high })
+fn slope(key: &str, Estimate { value, low, high }: &Estimate) -> Value {
+    json!({ key: value, "low_95": low, "high_95": high })
 }
 
 fn sizes(sizes: &Sizes) -> Value {

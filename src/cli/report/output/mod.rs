@@ -69,11 +69,9 @@ impl Grid {
     /// A row for each item. The first columns have words.
     pub fn of<T>(items: &[T], words: usize, columns: &[Column<T>]) -> Grid {
         let row = |item: &T| columns.iter().map(|(_, cell)| cell(item)).collect();
+        let headings = columns.iter().map(|(heading, _)| (*heading).to_owned());
         Grid {
-            headings: columns
-                .iter()
-                .map(|(heading, _)| (*heading).to_owned())
-                .collect(),
+            headings: headings.collect(),
             words,
             rows: items.iter().map(row).collect(),
         }

@@ -2,10 +2,8 @@
 
 use super::{request, Column, Grid, ListLength, DETAILED_PROCESSES, OVERVIEW_ROWS};
 use crate::output::{indented, table_of_stacks, terminal_width, wrapped};
-use crate::report::analyse::stats::Slope;
-use crate::report::analyse::{
-    count_verdicts, ProcessReport, Request, StageReport, Verdict, KILLED,
-};
+use crate::report::analyse::stats::Estimate;
+use crate::report::analyse::{count_verdicts, Finding, Request, StageGrowth, Verdict, KILLED};
 use crate::report::explain;
 use crate::report::model::SiteHistory;
 use crate::report::sites::{self, SiteTrend, FRAMES};
@@ -16,19 +14,19 @@ use crate::who::phrases;
 /// Rows of the table of allocation sites.
 const SITE_ROWS: usize = 8;
 
-pub fn report(reports: &[ProcessReport], requests: &[Request], length: ListLength) -> String {
+pub fn report(findings: &[Finding], requests: &[Request], length: ListLength) -> String {
     let mut text = String::new();
-    if reports.len() > 1 {
-        let (shown, more) = length.split(reports, OVERVIEW_ROWS);
+    if findings.len() > 1 {
+        let (shown, more) = length.split(findings, OVERVIEW_ROWS);
         text += &overview(shown).text();
         if more > 0 {
             text += &format!("... and {more} more processes: use --all\n");
         }
-        text += &format!("\n{}", lines(&summary(reports)));
+        text += &format!("\n{}", lines(&summary(findings)));
     }
-    let (detailed, more) = length.split(reports, DETAILED_PROCESSES);
-    for report in detailed {
-        text += &format!("\n{}", process(report));
+    let (detailed, more) = length.split(findings, DETAILED_PROCESSES);
+    for finding in detailed {
+        text += &format!("\n{}", process(finding));
     }
     if more > 0 {
         text += &format!("\nStages of {more} more processes: use --all, --html or --json\n");
@@ -44,64 +42,64 @@ fn lines(text: &str) -> String {
 }
 
 /// `4 processes: 3 flat, 1 live growth; 1 of them killed`
-pub fn summary(reports: &[ProcessReport]) -> String {
+pub fn summary(findings: &[Finding]) -> String {
     let count = |(verdict, n): (Verdict, usize)| format!("{n} {}", verdict.name());
-    let counts: Vec<String> = count_verdicts(reports).into_iter().map(count).collect();
-    let killed = match reports.iter().filter(|one| one.is_killed()).count() {
+    let counts: Vec<String> = count_verdicts(findings).into_iter().map(count).collect();
+    let killed = match findings.iter().filter(|one| one.is_killed()).count() {
         0 => String::new(),
         n => format!("; {n} of them {KILLED}"),
     };
-    let all = plural(reports.len() as u64, "process");
+    let all = plural(findings.len() as u64, "process");
     format!("{all}: {}{killed}", counts.join(", "))
 }
 
-pub fn overview(reports: &[ProcessReport]) -> Grid {
-    let growth = |one: &ProcessReport| or_dash(one.growth().map(|slope| signed_size(slope.per_x)));
-    let columns: [Column<ProcessReport>; 7] = [
+pub fn overview(findings: &[Finding]) -> Grid {
+    let growth = |one: &Finding| or_dash(one.growth().map(|slope| signed_size(slope.value)));
+    let columns: [Column<Finding>; 7] = [
         ("Verdict", &|one| one.verdict_name().to_owned()),
         ("Site", &|one| printable(&one.process.site_names())),
         ("Process", &|one| printable(&one.process.process_name())),
         ("Pid", &|one| one.process.pid_text()),
-        ("Last", &|one| or_dash(one.last_rss.map(size))),
+        ("Last", &|one| or_dash(one.process.last_rss().map(size))),
         ("Peak", &|one| size(one.process.peak_rss)),
         ("Growth/round", &growth),
     ];
-    Grid::of(reports, 3, &columns)
+    Grid::of(findings, 3, &columns)
 }
 
-fn process(report: &ProcessReport) -> String {
+fn process(finding: &Finding) -> String {
     let width = terminal_width();
-    let facts = [vec![report.process.full_name()], explain::facts(report)].concat();
-    let verdict = format!("{}: {}", report.verdict_name(), explain::evidence(report));
+    let facts = [vec![finding.process.full_name()], explain::facts(finding)].concat();
+    let verdict = format!("{}: {}", finding.verdict_name(), explain::evidence(finding));
     let mut text = lines(&printable(&facts.join(", ")));
     text += &wrapped(&verdict, "  ", "  ", width);
-    if let Some(remedy) = explain::remedy(report) {
+    if let Some(remedy) = explain::remedy(finding) {
         text += &wrapped(&remedy, "  -> ", "     ", width);
     }
-    let history = &report.process.allocation_sites;
-    if let Some(site) = sites::explanation(history, report.finding.verdict) {
+    let history = &finding.process.allocation_sites;
+    if let Some(site) = sites::explanation(history, finding.verdict) {
         text += &wrapped(&site, "  ", "    ", width);
     }
-    text + &stages(report).text() + &site_table(history, width)
+    text + &stages(finding).text() + &site_table(history, width)
 }
 
 /// The rounds and sizes of each stage.
-pub fn stages(report: &ProcessReport) -> Grid {
-    let heading = format!("Growth/{} (95 %)", report.finding.unit);
-    let growth = |one: &StageReport| or_dash(one.growth.as_ref().map(with_bounds));
-    let columns: [Column<StageReport>; 6] = [
-        ("Stage", &|one| printable(&one.stage)),
-        ("Rounds", &|one| one.rounds.to_string()),
-        ("First", &|one| size(one.first)),
-        ("Last", &|one| size(one.last)),
-        ("Peak", &|one| size(one.peak)),
+pub fn stages(finding: &Finding) -> Grid {
+    let heading = format!("Growth/{} (95 %)", finding.unit);
+    let growth = |one: &StageGrowth| or_dash(one.slope.as_ref().map(with_bounds));
+    let columns: [Column<StageGrowth>; 6] = [
+        ("Stage", &|one| printable(&one.series.stage)),
+        ("Rounds", &|one| one.series.rounds.to_string()),
+        ("First", &|one| size(one.series.first_rss())),
+        ("Last", &|one| size(one.series.last_rss())),
+        ("Peak", &|one| size(one.series.peak_rss())),
         (&heading, &growth),
     ];
-    Grid::of(&report.stages, 1, &columns)
+    Grid::of(&finding.stages, 1, &columns)
 }
 
 /// `+10.0 (+9.10 .. +10.4) MB`
-fn with_bounds(slope: &Slope) -> String {
+fn with_bounds(slope: &Estimate) -> String {
     let ([middle, low, high], unit) = explain::numbers(slope, Amount::Change);
     format!("{middle} ({low} .. {high}){unit}")
 }
@@ -148,14 +146,15 @@ mod tests {
     fn at_80_columns_the_line_of_code_of_a_site_is_readable() {
         let history = growing_with_error(&[1, 2, 3, 4, 5, 6].map(|n| (n * 150) << 20), 6 << 20);
         let marker = |round| sample(round, sizes(&[(Size::Rss, 100.0 + 150.0 * round as f64)]));
-        let mut report = analyse(processes((0..20).map(marker))).remove(0);
-        report.process.allocation_sites = history;
-        let table = site_table(&report.process.allocation_sites, Some(80));
+        let mut process = processes((0..20).map(marker)).remove(0);
+        process.allocation_sites = history;
+        let finding = analyse(vec![process]).remove(0);
+        let table = site_table(&finding.process.allocation_sites, Some(80));
         assert!(
             table.lines().all(|line| line.chars().count() <= 80),
             "{table}"
         );
-        assert!(process(&report).contains("\n  +150.0 MB per round"));
+        assert!(super::process(&finding).contains("\n  +150.0 MB per round"));
         assert!(table.contains(" fedavg.py:351 in aggregate\n"), "{table}");
         assert!(table.contains(" <- run.py:2 in <module>\n"), "{table}");
     }
@@ -171,8 +170,8 @@ mod tests {
             pid: Some(8),
             ..near(1)
         };
-        let reports = analyse_ended(processes((0..3).map(near).chain([other])));
-        let text = report(&reports, &[], ListLength::Short);
+        let findings = analyse_ended(processes((0..3).map(near).chain([other])));
+        let text = report(&findings, &[], ListLength::Short);
         assert!(
             text.contains("2 processes: 2 not enough rounds; 1 of them killed"),
             "{text}"

@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use crate::report::analyse::{ProcessReport, StageReport, Verdict};
+use crate::report::analyse::{Finding, StageGrowth, Verdict};
 use crate::report::model::Size;
 
 type Label = (&'static str, String);
@@ -18,23 +18,23 @@ macro_rules! gauges {
     };
 }
 
-type Gauge = (&'static str, &'static str, fn(&ProcessReport) -> Series);
+type Gauge = (&'static str, &'static str, fn(&Finding) -> Series);
 
 const GAUGES: [Gauge; 11] = gauges! {
-    flarena_last_rss_bytes: "RSS at the last marker.", |r| one(r.last_rss);
+    flarena_last_rss_bytes: "RSS at the last marker.", |r| one(r.process.last_rss());
     flarena_peak_rss_bytes: "Highest RSS seen.", |r| one(Some(r.process.peak_rss));
     flarena_typical_live_bytes: "Median of the bytes allocated with malloc and not freed, after the warm-up.",
-        |r| one(r.finding.typical.get(Size::Live));
+        |r| one(r.typical.get(Size::Live));
     flarena_typical_retained_bytes: "Median of the resident free bytes that the allocator kept, after the warm-up.",
-        |r| one(r.finding.typical.kept_free());
+        |r| one(r.typical.kept_free());
     flarena_cgroup_limit_bytes: "Memory limit of the cgroup.", |r| one(r.process.cgroup_limit);
     flarena_limit_reached_seconds: "Seconds until the memory limit is reached, for a process that grows.",
-        |r| one(r.time_to_limit.as_ref().map(|t| t.seconds));
+        |r| one(r.time_to_limit().map(|t| t.seconds));
     flarena_last_marker_time_seconds: "Unix time of the last marker. It does not change after the process ends.",
         |r| one(r.process.last_time());
-    flarena_rounds: "Number of rounds seen.", |r| one(Some(r.finding.rounds as f64));
+    flarena_rounds: "Number of rounds seen.", |r| one(Some(r.series.rounds as f64));
     flarena_growth_bytes_per_round: "Growth per round of a process that grows, else 0.",
-        |r| one(Some(r.growth().map_or(0.0, |slope| slope.per_x)));
+        |r| one(Some(r.growth().map_or(0.0, |slope| slope.value)));
     flarena_verdict: "1 for the verdict on the process, 0 for the others.", verdicts;
     flarena_stage_peak_rss_bytes: "Highest RSS at a stage.", stages;
 };
@@ -43,28 +43,33 @@ fn one(value: Option<f64>) -> Series {
     value.map(|value| (None, value)).into_iter().collect()
 }
 
-fn verdicts(report: &ProcessReport) -> Series {
+fn verdicts(finding: &Finding) -> Series {
     let value = |verdict: Verdict| {
         let name = verdict.name().replace([' ', '-'], "_");
-        let is_given = report.finding.verdict == verdict;
+        let is_given = finding.verdict == verdict;
         (Some(("verdict", name)), f64::from(u8::from(is_given)))
     };
     Verdict::all().map(value).collect()
 }
 
-fn stages(report: &ProcessReport) -> Series {
-    let peak = |stage: &StageReport| (Some(("stage", stage.stage.clone())), stage.peak);
-    report.stages.iter().map(peak).collect()
+fn stages(finding: &Finding) -> Series {
+    let peak = |one: &StageGrowth| {
+        (
+            Some(("stage", one.series.stage.to_string())),
+            one.series.peak_rss(),
+        )
+    };
+    finding.stages.iter().map(peak).collect()
 }
 
 /// The gauges that have a value.
-pub fn metrics(reports: &[ProcessReport]) -> String {
+pub fn metrics(findings: &[Finding]) -> String {
     let mut text = String::new();
     for (name, help, series) in GAUGES {
         let mut head = format!("# HELP {name} {help}\n# TYPE {name} gauge\n");
-        for report in reports {
-            for (label, value) in series(report) {
-                let (head, labels) = (std::mem::take(&mut head), labels(report, label));
+        for finding in findings {
+            for (label, value) in series(finding) {
+                let (head, labels) = (std::mem::take(&mut head), labels(finding, label));
                 let _ = writeln!(text, "{head}{name}{{{labels}}} {value}");
             }
         }
@@ -73,8 +78,8 @@ pub fn metrics(reports: &[ProcessReport]) -> String {
 }
 
 /// The labels that identify a process, and one more. Two series with equal labels would make the file invalid.
-fn labels(report: &ProcessReport, more: Option<Label>) -> String {
-    let process = &report.process;
+fn labels(finding: &Finding, more: Option<Label>) -> String {
+    let process = finding.process;
     let known = [
         ("site", Some(process.site_names())),
         ("proc", Some(process.process_name())),

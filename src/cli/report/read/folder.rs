@@ -105,7 +105,7 @@ mod tests {
         let zip = scratch.path().join("jobs/4711/workspace");
         let paths: Vec<&str> = reports.iter().map(|report| &*report.path).collect();
         assert_eq!(paths, [zip.to_str().unwrap()]);
-        assert!(!reports[0].is_incomplete);
+        assert!(reports[0].fully_read);
         let name = |path: &PathBuf| {
             let below = path.strip_prefix(scratch.path()).unwrap();
             below.to_string_lossy().into_owned()
@@ -122,6 +122,6 @@ mod tests {
             ]
         );
         add(&scratch.path().join("missing"), 0, &mut found, &mut reports);
-        assert!(reports.len() == 2 && reports[1].is_incomplete);
+        assert!(reports.len() == 2 && !reports[1].fully_read);
     }
 }

@@ -1,14 +1,13 @@
 //! Extracts the markers from one line: JSON records, NVFlare's `[RSS]` lines, and records of
 //! allocation sites, each alone or inside a line of a log.
 
-use std::borrow::Cow;
-
+use console::strip_ansi_codes;
 use flarena_shared::marker::{parse_text, Marker};
 use flarena_shared::sites::Record;
 use memchr::{memchr, memmem::find};
 
 use super::record;
-use super::timestamp::timestamp;
+use crate::report::units::timestamp;
 
 /// The start of a record of allocation sites.
 const SITES_START: &[u8] = b"{\"kind\":\"s";
@@ -17,7 +16,6 @@ const MARKER_START: &[u8] = b"{\"v\":";
 /// Occurs in every marker after its start.
 const MARKER_FIELD: &[u8] = b"_bytes\":";
 const ESCAPE: u8 = 0x1b;
-const BELL: u8 = 0x07;
 
 /// A part of a line. Most lines of a log have none.
 #[derive(Debug)]
@@ -32,11 +30,12 @@ pub enum Part {
 
 /// The parts of a line or of the message of a log entry.
 pub fn parts(line: &[u8]) -> Vec<Part> {
-    let plain = match memchr(ESCAPE, line) {
-        None => Cow::Borrowed(line),
-        Some(_) => Cow::Owned(without_control_sequences(line)),
-    };
-    let line = plain.trim_ascii();
+    // Loggers write colours for a terminal.
+    let plain = memchr(ESCAPE, line).map(|_| {
+        let text = String::from_utf8_lossy(line);
+        strip_ansi_codes(&text).into_owned()
+    });
+    let line = plain.as_ref().map_or(line, String::as_bytes).trim_ascii();
     if line.starts_with(SITES_START) {
         return vec![match serde_json::from_slice(line) {
             Ok(record) => Part::Sites(record),
@@ -48,24 +47,6 @@ pub fn parts(line: &[u8]) -> Vec<Part> {
         parts.extend(text_line(line));
     }
     parts
-}
-
-/// The line without the colours that loggers write to a terminal: `ESC [ 3 7 m` and its like.
-fn without_control_sequences(line: &[u8]) -> Vec<u8> {
-    let mut parts = line.split(|byte| *byte == ESCAPE);
-    let mut plain = parts.next().unwrap_or_default().to_vec();
-    for part in parts {
-        let length = match part {
-            // The bytes from `@` to `~` end a sequence.
-            [b'[', rest @ ..] => rest.iter().position(|byte| (b'@'..=b'~').contains(byte)),
-            // The title of a window, up to the bell. Without a bell, `ESC \\` ends it.
-            [b']', rest @ ..] => memchr(BELL, rest).or(Some(rest.len())),
-            _ => None,
-        };
-        let after = length.map_or(1, |length| length + 2);
-        plain.extend_from_slice(part.get(after..).unwrap_or_default());
-    }
-    plain
 }
 
 /// The JSON objects of a line: one or several records, or the log entry of another program, such as NVFlare's or Docker's,

@@ -6,35 +6,37 @@ mod folder;
 mod line;
 mod record;
 mod source;
-mod timestamp;
 
 use std::io::{self, ErrorKind::NotFound};
 use std::path::{Path, PathBuf};
 
 use flarena_shared::marker::{Marker, FORMAT_VERSION};
 use flarena_shared::system_error::reason;
+use serde::Serialize;
 
 use crate::report::model::{Notice, Order, Process, Store};
-use crate::report::units::printable;
+use crate::report::units::{plural, printable};
 use line::Part;
 use source::Lines;
 
-/// Messages that are printed per file. Further ones are counted.
+/// Messages per file. Further ones are counted.
 const MAX_MESSAGES: usize = 5;
 
-#[derive(Debug, Default)]
+/// After the message about a record at the end of a file.
+const MAY_GROW: &str = "; the file may still be growing";
+
+#[derive(Debug, Default, Serialize)]
 pub struct FileReport {
     pub path: String,
     pub lines: u64,
     pub markers: u64,
     /// Lines without a marker, such as most lines of a log.
     pub other_lines: u64,
-    /// Each message, with its line if it concerns one.
-    pub messages: Vec<(Option<u64>, String)>,
-    /// Number of messages that are not in `messages`.
-    pub omitted_messages: u64,
-    /// A part of the file could not be read.
-    pub is_incomplete: bool,
+    /// In the form of a compiler: `file:line: message`, or `file: message`. Of many the last one says how many are left out.
+    pub messages: Vec<String>,
+    #[serde(skip)]
+    omitted_messages: u64,
+    pub fully_read: bool,
     /// Markers that were read before, from this or another file.
     pub repeated_markers: u64,
 }
@@ -43,6 +45,7 @@ impl FileReport {
     fn of(path: &Path) -> Self {
         FileReport {
             path: printable(&path.to_string_lossy()),
+            fully_read: true,
             ..FileReport::default()
         }
     }
@@ -56,33 +59,32 @@ impl FileReport {
 
     /// Adds a message about data that could not be read.
     fn add_error(&mut self, line: Option<u64>, text: impl Into<String>) {
-        self.is_incomplete = true;
+        self.fully_read = false;
         self.add_note(line, text);
     }
 
     fn add_note(&mut self, line: Option<u64>, text: impl Into<String>) {
-        if self.messages.len() < MAX_MESSAGES {
-            self.messages.push((line, text.into()));
-        } else {
+        let (path, text) = (&self.path, text.into());
+        let line = line.map_or(String::new(), |line| format!(":{line}"));
+        let mut message = format!("{path}{line}: {text}");
+        if self.messages.len() >= MAX_MESSAGES {
+            self.messages.truncate(MAX_MESSAGES);
             self.omitted_messages += 1;
+            message = format!("{path}: {} more messages", self.omitted_messages);
         }
-    }
-
-    /// The messages in the form of a compiler: `file:line: message`.
-    pub fn printed_messages(&self) -> impl Iterator<Item = String> + '_ {
-        let path = &self.path;
-        let message = move |(line, text): &(Option<u64>, String)| match line {
-            Some(line) => format!("{path}:{line}: {text}"),
-            None => format!("{path}: {text}"),
-        };
-        let omitted = Some(self.omitted_messages).filter(|omitted| *omitted > 0);
-        let omitted = omitted.map(|omitted| format!("{path}: {omitted} more messages"));
-        self.messages.iter().map(message).chain(omitted)
+        self.messages.push(message);
     }
 }
 
+/// The messages about some files.
+pub fn messages(files: &[FileReport]) -> impl Iterator<Item = String> {
+    let each = files.iter().flat_map(|file| file.messages.clone());
+    let each = each.chain(message_about_repeated_markers(files));
+    each.chain(message_about_files_without_markers(files))
+}
+
 /// One message for all files without markers. If no file has any, it names the forms that are read.
-pub fn message_about_files_without_markers(files: &[FileReport]) -> Option<String> {
+fn message_about_files_without_markers(files: &[FileReport]) -> Option<String> {
     const FORMS: &str = "; read are JSON lines of FLARENA_MARKER_FILE and `[RSS]` lines, also behind the prefix of a \
                          log or inside the message of a JSON log, plain or gzip, in UTF-8, or in UTF-16 with a mark";
     // A file without a marker is normal for a log. One with a message has that instead.
@@ -98,19 +100,16 @@ pub fn message_about_files_without_markers(files: &[FileReport]) -> Option<Strin
 }
 
 /// One message for all files with markers that were read before.
-pub fn message_about_repeated_markers(files: &[FileReport]) -> Option<String> {
+fn message_about_repeated_markers(files: &[FileReport]) -> Option<String> {
     let repeating = files.iter().filter(|file| file.repeated_markers > 0);
     let repeating: Vec<&FileReport> = repeating.collect();
     let markers: u64 = repeating.iter().map(|file| file.repeated_markers).sum();
-    let read = match markers {
-        0 => return None,
-        1 => "1 marker was read twice and is counted once".to_owned(),
-        _ => format!("{markers} markers were read twice and are counted once"),
-    };
-    Some(match repeating[..] {
-        [file] => format!("{}: {read}", file.path),
-        _ => format!("{read}, in {} files", repeating.len()),
-    })
+    let read = format!("{} read twice, counted once", plural(markers, "marker"));
+    match repeating[..] {
+        [] => None,
+        [file] => Some(format!("{}: {read}", file.path)),
+        _ => Some(format!("{read}, in {} files", repeating.len())),
+    }
 }
 
 /// Reads files, and the logs and marker files in folders.
@@ -225,11 +224,7 @@ impl Reader {
                 store.add_sites(*record);
             }
             Part::Error(error) => {
-                let end = if is_whole {
-                    ""
-                } else {
-                    "; the file may still be growing"
-                };
+                let end = if is_whole { "" } else { MAY_GROW };
                 self.report.add_error(Some(line), error + end);
             }
         }

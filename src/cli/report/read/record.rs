@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::line::{self, Part};
-use super::timestamp::timestamp;
+use crate::report::units::timestamp;
 
 /// The fields of an object: a marker, or the log entry of another program, whose message may contain one.
 #[derive(Default)]

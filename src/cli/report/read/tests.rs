@@ -29,13 +29,23 @@ fn read_text(name: &str, text: &str) -> (Vec<Process>, FileReport) {
 }
 
 fn messages(report: &FileReport) -> Vec<(Option<u64>, &str)> {
-    let messages = report.messages.iter();
-    messages.map(|(line, text)| (*line, &text[..])).collect()
+    fn message<'a>(report: &FileReport, text: &'a str) -> (Option<u64>, &'a str) {
+        let text = &text[report.path.len() + 1..];
+        match text
+            .split_once(": ")
+            .map(|(line, text)| (line.parse().ok(), text))
+        {
+            Some((Some(line), text)) => (Some(line), text),
+            Some((None, _)) | None => (None, text.trim_start()),
+        }
+    }
+    let all = report.messages.iter();
+    all.map(|text| message(report, text)).collect()
 }
 
 /// The points of the first stage.
 fn points(process: &Process) -> &[Point] {
-    process.stages[0].1.points()
+    process.stages[0].points()
 }
 
 fn rounds(process: &Process) -> Vec<i64> {
@@ -52,7 +62,7 @@ fn record(round: u64) -> String {
 #[test]
 fn a_record_is_read_with_all_its_fields() {
     let (processes, report) = read_text("one", &format!("{RECORD}\n"));
-    assert!(!report.is_incomplete, "{report:?}");
+    assert!(report.fully_read, "{report:?}");
     let process = &processes[0];
     assert_eq!((process.pid, process.start), (Some(123), Some(9)));
     assert_eq!((&*process.proc, &*process.site_names()), ("TR", "site-1"));
@@ -72,9 +82,9 @@ fn a_record_is_read_with_all_its_fields() {
 fn both_forms_that_the_library_writes_are_read() {
     let marker: flarena_shared::marker::Marker = serde_json::from_str(RECORD).unwrap();
     let (processes, report) = read_text("shim", &marker.to_json_line());
-    assert!(!report.is_incomplete && points(&processes[0])[0].sizes.get(Size::Live) == Some(400.0));
+    assert!(report.fully_read && points(&processes[0])[0].sizes.get(Size::Live) == Some(400.0));
     let (processes, report) = read_text("shim-text", &marker.to_text_line());
-    assert!(!report.is_incomplete && processes[0].stages[0].1.first_rss() == 1048576.0);
+    assert!(report.fully_read && processes[0].stages[0].first_rss() == 1048576.0);
 }
 
 #[test]
@@ -84,7 +94,7 @@ fn rss_lines_of_nvflare_are_read_among_other_lines() {
                Traceback (most recent call last):\n";
     let (processes, report) = read_text("log.txt", log);
     assert_eq!(
-        (report.markers, report.other_lines, report.is_incomplete),
+        (report.markers, report.other_lines, !report.fully_read),
         (1, 2, false)
     );
     assert_eq!((processes[0].proc.as_str(), processes[0].pid), ("CA", None));
@@ -100,7 +110,7 @@ fn a_memory_line_completes_the_rss_line_of_its_process_before_it() {
                [MEM] TR s=site-1 r=2 peak=90.0 live=40.0 MB\n";
     let (processes, report) = read_text("log.txt", log);
     assert_eq!(
-        (report.markers, report.other_lines, report.is_incomplete),
+        (report.markers, report.other_lines, !report.fully_read),
         (2, 1, false)
     );
     let first = points(&processes[0])[0].clone();
@@ -125,14 +135,14 @@ fn markers_inside_json_logs_are_read() {
     let docker = serde_json::json!({ "log": format!("{RECORD}\n"), "stream": "stderr" });
     let (processes, report) = read_text("json", &format!("{nvflare}\n{docker}\n"));
     assert_eq!(
-        (report.markers, report.is_incomplete),
+        (report.markers, !report.fully_read),
         (2, false),
         "{report:?}"
     );
     assert_eq!(points(&processes[0])[0].t, Some(1_795_156_366.0));
     assert_eq!(processes[1].pid, Some(123));
     let (_, report) = read_text("prefix", &format!("2026-03-01T09:00:00Z {docker}\n"));
-    assert_eq!((report.markers, report.is_incomplete), (1, false));
+    assert_eq!((report.markers, !report.fully_read), (1, false));
 }
 
 #[test]
@@ -174,7 +184,7 @@ fn markers_are_read_in_the_forms_of_other_loggers() {
         let (processes, report) = read_bytes("log", &text);
         let shown = String::from_utf8_lossy(&text);
         assert!(
-            report.markers == 1 && !report.is_incomplete,
+            report.markers == 1 && report.fully_read,
             "{shown}: {report:?}"
         );
         let first = points(&processes[0])[0].clone();
@@ -225,14 +235,14 @@ fn gzip_is_read_and_a_truncated_archive_gives_a_message() {
     let two = [pack(&line(1)), pack(&line(2))].concat();
     let (_, report) = read_bytes("two.gz", &two);
     assert_eq!(
-        (report.markers, report.is_incomplete),
+        (report.markers, !report.fully_read),
         (2, false),
         "{report:?}"
     );
     let long: String = (0..5000).map(line).collect();
     let whole = pack(&long);
     let (_, report) = read_bytes("cut.gz", &whole[..whole.len() / 2]);
-    assert!(report.is_incomplete && report.markers > 100, "{report:?}");
+    assert!(!report.fully_read && report.markers > 100, "{report:?}");
     let is_error = |(_, text): &(_, &str)| text.contains("cannot be read from here on");
     assert!(messages(&report).iter().any(is_error), "{report:?}");
 }
@@ -242,7 +252,7 @@ fn damaged_lines_give_messages_and_the_others_are_read() {
     let half = &RECORD[..200];
     let text = format!("{RECORD}\n{half}\n{half}{}\n", record(18));
     let (_, report) = read_text("broken", &text);
-    assert_eq!((report.markers, report.is_incomplete), (2, true));
+    assert_eq!((report.markers, !report.fully_read), (2, true));
     let truncated = "a record that is truncated or not JSON";
     let joined = "several records on one line: 1 read, the others are lost";
     assert_eq!(messages(&report), [(Some(2), truncated), (Some(3), joined)]);
@@ -276,7 +286,7 @@ fn a_message_names_the_missing_or_invalid_field() {
 fn known_fields_of_a_newer_version_are_read() {
     let newer = RECORD.replace("{\"v\":1,", "{\"v\":2,\"gpu\":{\"deep\":[1,2]},");
     let (_, report) = read_text("newer", &format!("{newer}\n"));
-    assert_eq!((report.markers, report.is_incomplete), (1, false));
+    assert_eq!((report.markers, !report.fully_read), (1, false));
     let (_, text) = messages(&report)[0];
     assert!(text.starts_with("records of version 2"), "{text}");
 }
@@ -390,7 +400,7 @@ fn a_file_given_twice_is_counted_once() {
     assert_eq!(processes[0].markers, 1);
     let message = message_about_repeated_markers(&reports).unwrap();
     assert!(
-        message.ends_with("markers: 1 marker was read twice and is counted once"),
+        message.ends_with("markers: 1 marker read twice, counted once"),
         "{message}"
     );
 }
@@ -405,7 +415,7 @@ fn files_without_markers_are_no_error_and_have_one_message() {
         let (_, reports) = read_all(files);
         assert!(reports
             .iter()
-            .all(|file| !file.is_incomplete && file.messages.is_empty()));
+            .all(|file| file.fully_read && file.messages.is_empty()));
         message_about_files_without_markers(&reports)
     };
     let one = format!("{}: holds no marker", empty.display());
@@ -422,7 +432,7 @@ fn missing_files_and_directories_give_messages() {
     let directory = "has no log and no marker file";
     assert_eq!(messages(&reports[0]), [(None, directory)]);
     assert_eq!(messages(&reports[1]), [(None, "No such file or directory")]);
-    assert!(reports.iter().all(|report| report.is_incomplete));
+    assert!(reports.iter().all(|report| !report.fully_read));
 }
 
 #[test]
@@ -437,7 +447,7 @@ fn coloured_lines_are_read() {
         format!("{docker}\n"),
     ] {
         let (_, report) = read_text("coloured", &text);
-        let found = (report.markers, report.is_incomplete);
+        let found = (report.markers, !report.fully_read);
         assert_eq!(found, (1, false), "{text:?}: {report:?}");
     }
 }
@@ -452,7 +462,7 @@ fn a_compressed_file_of_another_format_gives_the_command_that_unpacks_it() {
         let (_, report) = read_bytes("packed", start);
         let text = format!("is compressed; unpack it first, with {command}");
         assert_eq!(messages(&report), [(None, &text[..])]);
-        assert!(report.is_incomplete);
+        assert!(!report.fully_read);
     }
 }
 
@@ -460,7 +470,7 @@ fn a_compressed_file_of_another_format_gives_the_command_that_unpacks_it() {
 fn a_pattern_that_matches_no_file_has_its_own_message() {
     let (_, reports) = read_all(&[PathBuf::from("/nonexistent/site-*/log.txt*")]);
     assert_eq!(messages(&reports[0]), [(None, "no file matches")]);
-    assert!(reports[0].is_incomplete);
+    assert!(!reports[0].fully_read);
 }
 
 #[test]
@@ -499,7 +509,7 @@ fn a_process_in_a_log_and_in_markers_is_counted_once() {
     assert_eq!(names, ["TR site-1", "CA site-2"]);
     let message = message_about_repeated_markers(&reports).unwrap();
     assert!(
-        message.ends_with("log.txt: 24 markers were read twice and are counted once"),
+        message.ends_with("log.txt: 24 markers read twice, counted once"),
         "{message}"
     );
 }

@@ -4,51 +4,55 @@
 //! autocorrelated, so the usual interval of least squares would be wrong. A line is a slow change: its error depends on the
 //! slow changes of the residuals alone, and these are measured (Lazarus and others 2018).
 
+use serde::Serialize;
+
 /// Allocators and the kernel change sizes in pieces of up to this size.
 const RESOLUTION_BYTES: f64 = 64.0 * 1024.0;
 
 /// Teeth, steps and the last regime are chosen by the same samples, which makes residuals too small. So does the trend of a
 /// mean.
-pub const CHOICE: f64 = 1.2;
+const CHOICE: f64 = 1.2;
 
 /// The share of x that a shape may explain.
 const MAX_RESEMBLANCE: f64 = 0.9;
 
-/// Growth of y per unit of x, with the bounds of its 95 % interval.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Slope {
-    pub per_x: f64,
+/// Growth of y per unit of x, or a mean, with the bounds of its 95 % interval; NaN for a mean of fewer than three samples.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Estimate {
+    pub value: f64,
+    #[serde(rename = "low_95")]
     pub low: f64,
+    #[serde(rename = "high_95")]
     pub high: f64,
 }
 
-impl Slope {
-    pub fn around(per_x: f64, half_width: f64) -> Slope {
-        Slope {
-            per_x,
-            low: per_x - half_width,
-            high: per_x + half_width,
+impl Estimate {
+    pub fn around(value: f64, half_width: f64) -> Estimate {
+        Estimate {
+            value,
+            low: value - half_width,
+            high: value + half_width,
         }
     }
 
     /// Changes the slope and its bounds alike.
-    pub fn map(self, change: impl Fn(f64) -> f64) -> Slope {
-        let Slope { per_x, low, high } = self;
-        let [per_x, low, high] = [per_x, low, high].map(change);
-        Slope { per_x, low, high }
+    pub fn map(self, change: impl Fn(f64) -> f64) -> Estimate {
+        let Estimate { value, low, high } = self;
+        let [value, low, high] = [value, low, high].map(change);
+        Estimate { value, low, high }
     }
 
     /// The slope of the opposite change.
-    pub fn negated(self) -> Slope {
+    pub fn negated(self) -> Estimate {
         let (low, high) = (self.high, self.low);
-        Slope { low, high, ..self }.map(|rate| -rate)
+        Estimate { low, high, ..self }.map(|rate| -rate)
     }
 }
 
 /// A fitted line. The slope is the weighted sum of the samples.
 #[derive(Clone, Debug)]
 pub struct Line {
-    pub slope: Slope,
+    pub slope: Estimate,
     weights: Vec<f64>,
     /// The shapes that are fitted together with the slope.
     known: Known,
@@ -75,25 +79,25 @@ impl Line {
         let own = known.left_of(x);
         let squares = dot(&own, &own);
         let weights: Vec<f64> = own.iter().map(|own| own / squares).collect();
-        let per_x = slope_of(&weights, y);
+        let value = slope_of(&weights, y);
         known.add(x);
         let (deviation, degrees) = known.slow_deviation(y);
         let half_width = CHOICE * t_975(degrees) * deviation / squares.sqrt()
             + RESOLUTION_BYTES / (x[x.len() - 1] - x[0]);
         Line {
-            slope: Slope::around(per_x, half_width),
+            slope: Estimate::around(value, half_width),
             weights,
             known,
         }
     }
 
     /// The slope, with a wider interval if the samples wander.
-    pub fn slope_if_wandering(&self, y: &[f64]) -> Slope {
-        let half_width = self.slope.per_x - self.slope.low;
+    pub fn slope_if_wandering(&self, y: &[f64]) -> Estimate {
+        let half_width = self.slope.value - self.slope.low;
         let wandering = self.known.wandering_deviation(&self.weights, y);
         let error = wandering.map_or(0.0, |(deviation, degrees)| t_975(degrees) * deviation);
         let widened = CHOICE * error * dot(&self.weights, &self.weights).sqrt();
-        Slope::around(self.slope.per_x, half_width.max(widened))
+        Estimate::around(self.slope.value, half_width.max(widened))
     }
 
     /// The slope of another quantity of the same samples.
@@ -264,6 +268,29 @@ pub fn t_975(degrees: f64) -> f64 {
     Z + first + second + third
 }
 
+/// The mean of autocorrelated samples. A trend of the samples is not noise.
+pub fn mean_interval(values: &[f64]) -> Estimate {
+    let mut line = Known::constant(values.len());
+    line.add(&(0..values.len()).map(|i| i as f64).collect::<Vec<_>>());
+    let value = values.iter().sum::<f64>() / values.len().max(1) as f64;
+    let half = match values.len() {
+        0..3 => f64::NAN,
+        _ => CHOICE * half_width(&line, values),
+    };
+    Estimate::around(value, half)
+}
+
+/// Half of the 95 % interval of the mean of samples whose slow changes are noise, too. A season does not widen it.
+pub fn half_width_of_mean(values: &[f64]) -> f64 {
+    half_width(&Known::constant(values.len()), values)
+}
+
+/// Half of the 95 % interval of a mean, from the slow changes that no shape explains.
+fn half_width(known: &Known, values: &[f64]) -> f64 {
+    let (deviation, degrees) = known.slow_deviation(values);
+    t_975(degrees) * deviation / (values.len() as f64).sqrt()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -277,24 +304,24 @@ mod tests {
         Line::through(&x, &y)
     }
 
-    fn slope(y: impl Fn(f64) -> f64) -> Slope {
-        let Slope { per_x, low, high } = line(y).slope;
-        assert!(low <= per_x && per_x <= high, "{low} {per_x} {high}");
-        let [per_x, low, high] = [per_x, low, high].map(|bytes| bytes / MB);
-        Slope { per_x, low, high }
+    fn slope(y: impl Fn(f64) -> f64) -> Estimate {
+        let Estimate { value, low, high } = line(y).slope;
+        assert!(low <= value && value <= high, "{low} {value} {high}");
+        let [value, low, high] = [value, low, high].map(|bytes| bytes / MB);
+        Estimate { value, low, high }
     }
 
     #[test]
     fn a_perfect_line_has_its_slope_and_a_positive_lower_bound() {
         let found = slope(|x| 100.0 + 3.0 * x);
-        assert!((found.per_x - 3.0).abs() < 1e-6);
+        assert!((found.value - 3.0).abs() < 1e-6);
         assert!(found.low > 2.0 && found.high < 3.1, "{found:?}");
     }
 
     #[test]
     fn equal_samples_have_slope_zero_and_bounds_of_the_resolution() {
         let found = slope(|_| 100.0);
-        assert_eq!(found.per_x.abs(), 0.0);
+        assert_eq!(found.value.abs(), 0.0);
         assert!(found.low > -0.01 && found.high < 0.01, "{found:?}");
     }
 
@@ -319,7 +346,7 @@ mod tests {
             let line = Line::through(&x, &y);
             (line.slope, line.slope_if_wandering(&y))
         };
-        let holds = |slope: Slope| slope.low < 0.5 * MB && 0.5 * MB < slope.high;
+        let holds = |slope: Estimate| slope.low < 0.5 * MB && 0.5 * MB < slope.high;
         let walks: Vec<_> = (0..400).map(|_| fit(1.0)).collect();
         let held = walks.iter().filter(|(_, wide)| holds(*wide)).count();
         assert!((360..=392).contains(&held), "{held}");
@@ -347,9 +374,9 @@ mod tests {
             .map(|(x, age)| (300.0 + 3.0 * x + 20.0 * age + noise(*x)) * MB)
             .collect();
         let slope = Line::beside(&[ages], &x, &y).slope;
-        let [per_x, low, high] = [slope.per_x, slope.low, slope.high].map(|bytes| bytes / MB);
+        let [value, low, high] = [slope.value, slope.low, slope.high].map(|bytes| bytes / MB);
         assert!(low < 3.0 && 3.0 < high && high - low < 0.6, "{low} {high}");
-        assert!((per_x - 3.0).abs() < 0.05, "{per_x}");
+        assert!((value - 3.0).abs() < 0.05, "{value}");
     }
 
     #[test]
@@ -357,7 +384,7 @@ mod tests {
         let x: Vec<f64> = (0..20).map(f64::from).collect();
         let y: Vec<f64> = x.iter().map(|x| 3.0 * x * MB).collect();
         let slope = Line::beside(std::slice::from_ref(&x), &x, &y).slope;
-        assert!((slope.per_x / MB - 3.0).abs() < 1e-6, "{slope:?}");
+        assert!((slope.value / MB - 3.0).abs() < 1e-6, "{slope:?}");
     }
 
     #[test]
@@ -381,7 +408,20 @@ mod tests {
         let part = |x: f64| 2.0 * x + (x * 7.0) % 5.0;
         let line = line(|x| part(x) + 3.0 * x);
         let parts: Vec<f64> = (0..20).map(|x| part(f64::from(x)) * MB).collect();
-        let left = line.slope.per_x - line.slope_of(&parts);
+        let left = line.slope.value - line.slope_of(&parts);
         assert!((left / MB - 3.0).abs() < 1e-6, "{left}");
+    }
+
+    #[test]
+    fn samples_that_resemble_their_neighbours_widen_the_interval() {
+        let width = |y: &dyn Fn(usize) -> usize| {
+            let found = mean_interval(&(0..60).map(|i| y(i) as f64).collect::<Vec<_>>());
+            found.high - found.low
+        };
+        let (fast, slow) = (width(&|i| i * 23 % 20), width(&|i| i % 20));
+        assert!(slow > 2.0 * fast, "{slow} {fast}");
+        let rising = width(&|i| i * 23 % 20 + 1000 * i);
+        assert!(rising < 1.2 * fast, "{rising} {fast}");
+        assert!(mean_interval(&[1.0, 2.0]).low.is_nan());
     }
 }

@@ -4,7 +4,6 @@
 //! JSON and `--fail-on` show the same numbers.
 
 mod change;
-mod interval;
 mod line;
 mod regime;
 mod robust;
@@ -13,9 +12,8 @@ mod series;
 mod teeth;
 mod trend;
 
-pub use change::{Change, Spread, Verdict as ChangeVerdict};
-pub use interval::{half_width_of_mean, mean_interval, Interval};
-pub use line::{Line, Slope};
+pub use change::{Change, Verdict as ChangeVerdict};
+pub use line::{half_width_of_mean, mean_interval, t_975, Estimate, Line};
 pub use regime::{Step, MIN_ROUNDS, MIN_SETTLED_ROUNDS};
 pub use robust::{median, quantile};
 pub use trend::{material_growth, Trend, TrendClass, MATERIAL_BYTES};

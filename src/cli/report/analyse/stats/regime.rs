@@ -85,7 +85,7 @@ impl Regime {
             && step.is_none_or(|step| step.0 < explained)
         {
             let from = bend.index;
-            let before = Line::through(&x[..=from], &y[..=from]).slope.per_x;
+            let before = Line::through(&x[..=from], &y[..=from]).slope.value;
             return Regime {
                 from,
                 rise_before: before * (x[from] - x[0]),
@@ -248,5 +248,5 @@ fn slows_down(x: &[f64], y: &[f64]) -> bool {
     let early = Line::through(&x[..half], &y[..half]).slope;
     let late = Line::through(&x[half..], &y[half..]).slope;
     let tolerance = (early.high - early.low + late.high - late.low) / 4.0;
-    late.per_x < SLOWER * early.per_x && late.per_x + tolerance < early.per_x
+    late.value < SLOWER * early.value && late.value + tolerance < early.value
 }

@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use super::line::{Line, Slope};
+use super::line::{Estimate, Line};
 use super::regime::{after, Regime, Step, MIN_ROUNDS, MIN_SETTLED_ROUNDS};
 use super::series::{medians, Series};
 use super::teeth::Teeth;
@@ -45,7 +45,7 @@ pub enum TrendClass {
 #[derive(Clone, Debug, Default)]
 pub struct Trend {
     pub class: TrendClass,
-    pub slope: Slope,
+    pub slope: Estimate,
     /// The growth that matters, and the same per x.
     material: f64,
     pub threshold: f64,
@@ -81,7 +81,7 @@ impl Trend {
             false => (wide.low, wide.high),
         };
         Trend {
-            slope: Slope { low, high, ..wide },
+            slope: Estimate { low, high, ..wide },
             ..trend
         }
     }
@@ -118,7 +118,7 @@ impl Trend {
     /// single events.
     fn swings(&self) -> bool {
         let fallen: f64 = self.steps.iter().map(|step| -step.height.min(0.0)).sum();
-        let growth = self.material * self.slope.per_x / self.threshold;
+        let growth = self.material * self.slope.value / self.threshold;
         self.falls >= MIN_FALLS || self.is_growing() && 2.0 * fallen > growth
     }
 
@@ -153,19 +153,19 @@ impl Trend {
         let own = series.shapes.iter().map(|shape| shape[from..].to_vec());
         let shapes: Vec<Vec<f64>> = own.chain(steps).collect();
         let line = Line::beside(&shapes, &series.x[from..], &series.y[from..]);
-        let Slope { per_x, low, .. } = line.slope;
+        let Estimate { value, low, .. } = line.slope;
         let warm_up = series.groups[from].start;
         let settled_from = x[warm_up];
         let threshold = material / (x[x.len() - 1] - settled_from);
-        let half_width = per_x - low;
-        let is_certain = per_x.abs() > f64::max(threshold, CERTAINTY * half_width);
+        let half_width = value - low;
+        let is_certain = value.abs() > f64::max(threshold, CERTAINTY * half_width);
         let is_short = x.len() - warm_up < MIN_SETTLED_ROUNDS;
         let class = match () {
-            () if is_certain && per_x < 0.0 => TrendClass::Falling,
+            () if is_certain && value < 0.0 => TrendClass::Falling,
             () if is_certain && (is_short || regime.is_slowing) => TrendClass::WarmingUp,
             () if is_certain => TrendClass::Growing,
             () if half_width > 10.0 * threshold => TrendClass::Unclear,
-            () if per_x > threshold && low > 0.0 => TrendClass::Unclear,
+            () if value > threshold && low > 0.0 => TrendClass::Unclear,
             () => TrendClass::Level,
         };
         let sample_of = |step: &Step| Step {
@@ -188,11 +188,11 @@ impl Trend {
     }
 
     /// The trend with the slope of a few lows after collections, over the same rounds.
-    pub fn with_slope_of_lows(self, slope: Slope) -> Trend {
-        let half_width = slope.per_x - slope.low;
+    pub fn with_slope_of_lows(self, slope: Estimate) -> Trend {
+        let half_width = slope.value - slope.low;
         let least = f64::max(self.threshold, CERTAINTY * half_width);
         Trend {
-            class: match slope.per_x > least {
+            class: match slope.value > least {
                 true => TrendClass::Growing,
                 false => TrendClass::Level,
             },
@@ -213,7 +213,7 @@ impl Trend {
     }
 
     /// `None` for too few rounds.
-    pub fn known_slope(&self) -> Option<Slope> {
+    pub fn known_slope(&self) -> Option<Estimate> {
         (self.class != TrendClass::TooFewRounds).then_some(self.slope)
     }
 

@@ -1,13 +1,13 @@
-//! Charts of areas on each other: the memory of all processes over the time of day, and that of one process over its rounds,
-//! at the stage that decided the verdict.
+//! Charts of the kinds of memory: the memory of all processes over the time of day, and that of one process over its rounds, at
+//! the stage that decided the verdict, as areas on each other; and its stages as bars.
+
+use maud::{html, Markup};
 
 use super::scale::Axis;
-use super::stages::{keys, parts, SWAP, WHOLE};
-use super::{thinned, visible, Chart, Key};
-use crate::report::analyse::{Group, ProcessReport, Together};
-use crate::report::calendar::time_of_day;
-use crate::report::model::Point;
-use crate::report::units::size;
+use super::{figure, key, thinned, visible, Chart, Key};
+use crate::report::analyse::{median_sizes, Finding, Group, Together};
+use crate::report::model::{Point, Series, Size, Sizes};
+use crate::report::units::{size, time_of_day, MB};
 
 /// Rounds that are drawn.
 const MAX_ROUNDS: usize = 240;
@@ -35,9 +35,11 @@ pub fn together(all: &Together) -> Option<Chart> {
 }
 
 /// `None` for a process with fewer than two rounds.
-pub fn rounds(report: &ProcessReport) -> Option<Chart> {
-    let series = report.series().filter(|series| series.len() > 1)?;
-    let points: Vec<(f64, &Point)> = series.positioned().collect();
+pub fn rounds(finding: &Finding) -> Option<Chart> {
+    let points: Vec<(f64, &Point)> = finding.series.positioned().collect();
+    if points.len() < 2 {
+        return None;
+    }
     let points = thinned(&points, MAX_ROUNDS, |(_, point)| point.sizes.rss());
     let columns = points.iter().map(|(x, point)| (*x, parts(&point.sizes)));
     let mut columns: Vec<Column> = columns.collect();
@@ -50,14 +52,14 @@ pub fn rounds(report: &ProcessReport) -> Option<Chart> {
         }
     }
     let has_swap = columns.iter().any(|(_, parts)| parts[SWAP] > 0.0);
-    let (finding, unit) = (&report.finding, report.finding.unit.name());
+    let unit = finding.unit.name();
     Some(Chart {
         title: format!("Over {unit}s"),
-        note: format!("at {}", finding.stage),
+        note: format!("at {}", finding.series.stage),
         size: (530.0, 240.0),
         axis: Axis::Count(unit),
         // Swap is not in the limit.
-        limit: report.process.cgroup_limit.filter(|_| !has_swap),
+        limit: finding.process.cgroup_limit.filter(|_| !has_swap),
         warm_up: (finding.trend.warm_up > 0).then_some(finding.trend.settled_from),
         ..stacked(&visible(&keys(), &columns), &columns, |x| {
             format!("{unit} {x:.0}")
@@ -86,4 +88,78 @@ fn stacked(keys: &[(usize, Key)], columns: &[Column], name: impl Fn(f64) -> Stri
         tips: columns.iter().map(tip).collect(),
         ..Chart::default()
     }
+}
+
+/// More bars are hard to compare. The table has all stages.
+const MAX_BARS: usize = 14;
+/// The places of two kinds of memory.
+const WHOLE: usize = 5;
+const SWAP: usize = 6;
+
+/// The stages that occur in at least half the rounds, one bar each: the parts of memory as medians over the settled rounds.
+pub fn stages(finding: &Finding) -> Markup {
+    let typical = |series: &Series| {
+        let settled = series.settled(finding.trend.warm_up);
+        median_sizes(settled.iter().map(|point| &point.sizes))
+    };
+    let all = finding.process.stages.iter();
+    let rounds = all.clone().map(Series::len).max();
+    // Others, such as the exit, are no part of a round.
+    let is_regular = |series: &&Series| Some(2 * series.len()) >= rounds;
+    let bars = all
+        .filter(is_regular)
+        .map(|series| (&*series.stage, parts(&typical(series))))
+        .take(MAX_BARS);
+    let bars: Vec<(&str, Vec<f64>)> = bars.collect();
+    let sum = |parts: &[f64]| parts.iter().sum::<f64>();
+    let highest = bars.iter().map(|(_, parts)| sum(parts)).fold(MB, f64::max);
+    let keys = visible(&keys(), &bars);
+    let chart = html! {
+        div.bars {
+            @for (name, parts) in &bars {
+                span { (name) }
+                div {
+                    @for (part, (class, kind)) in keys.iter().filter(|(part, _)| parts[*part] > 0.0) {
+                        @let width = format!("width:{:.1}%", 100.0 * parts[*part] / highest);
+                        i class=(class) style=(width) title={ (name) ", " (kind) ": " (size(parts[*part])) } {}
+                    }
+                }
+                span.n { (size(sum(&parts[..SWAP]))) }
+            }
+        }
+    };
+    let keys: Vec<Key> = keys.into_iter().map(|(_, key)| key).collect();
+    figure("At each stage", "median", &chart, &keys)
+}
+
+/// The kinds of memory, as parts of a bar or as areas. Without a known part RSS is one.
+fn keys() -> Vec<Key> {
+    let keys = [
+        ("fill-live", "live"),
+        ("fill-cached", "cached"),
+        ("fill-held", "retained"),
+        ("fill-file", "file"),
+        ("fill-other", "other"),
+        ("fill-whole", "RSS"),
+        ("fill-swap", "swap"),
+    ];
+    keys.map(|(class, name)| key(class, name)).to_vec()
+}
+
+/// The bytes of each kind. Without swap their sum is RSS. Live and free memory include pages that were never touched, and
+/// free memory comes first, as in the shares of a growth.
+fn parts(sizes: &Sizes) -> Vec<f64> {
+    let mut left = sizes.rss();
+    let mut take = |bytes: Option<f64>| {
+        let part = bytes.map_or(0.0, |bytes| bytes.min(left));
+        left -= part;
+        part
+    };
+    let file = take(sizes.file_backed());
+    let [cached, retained, live] =
+        [Size::Recycled, Size::Retained, Size::Live].map(|size| take(sizes.get(size)));
+    let is_known = live + cached + retained + file > 0.0;
+    let (other, whole) = if is_known { (left, 0.0) } else { (0.0, left) };
+    let swap = sizes.get(Size::Swap).unwrap_or(0.0);
+    vec![live, cached, retained, file, other, whole, swap]
 }

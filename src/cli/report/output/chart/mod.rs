@@ -6,15 +6,13 @@
 
 mod areas;
 mod scale;
-mod stages;
 mod svg;
 
 use maud::{html, Markup};
 
 use crate::report::units::size;
-pub use areas::{rounds, together};
+pub use areas::{rounds, stages, together};
 use scale::Axis;
-pub use stages::chart as stages;
 
 /// Colours and lines, in light and dark.
 pub const STYLE: &str = include_str!("chart.css");

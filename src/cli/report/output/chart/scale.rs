@@ -1,7 +1,6 @@
 //! Maps values to coordinates, and chooses ticks at round numbers.
 
-use crate::report::calendar::{time_of_day, utc};
-use crate::report::units::{time_unit, GB, MB};
+use crate::report::units::{time_of_day, time_unit, utc, GB, MB};
 
 const DAY: f64 = 86400.0;
 /// Round times of day, in seconds.

@@ -6,13 +6,12 @@
 use maud::{html, Markup, PreEscaped, DOCTYPE};
 
 use super::{chart, print, ListLength, CHARTED_PROCESSES, PAGE_ROWS};
-use crate::report::analyse::{ProcessReport, Together, Verdict};
-use crate::report::calendar::time_of_day;
+use crate::report::analyse::{Finding, Together, Verdict};
 use crate::report::explain;
 use crate::report::model::SiteHistory;
 use crate::report::read::FileReport;
 use crate::report::sites::{explanation, trends, FRAMES};
-use crate::report::units::{plural, size};
+use crate::report::units::{plural, size, time_of_day};
 
 /// Of the first processes those that are not flat are unfolded.
 const OPEN_PROCESSES: usize = 3;
@@ -23,13 +22,13 @@ const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 const TERMS: &str = include_str!("terms.html");
 
-pub fn page(reports: &[ProcessReport], files: &[FileReport], length: ListLength) -> String {
-    let (listed, unlisted) = length.split(reports, PAGE_ROWS);
-    let (drawn, undrawn) = length.split(reports, CHARTED_PROCESSES);
-    let all = Together::of(reports);
+pub fn page(findings: &[Finding], files: &[FileReport], length: ListLength) -> String {
+    let (listed, unlisted) = length.split(findings, PAGE_ROWS);
+    let (drawn, undrawn) = length.split(findings, CHARTED_PROCESSES);
+    let all = Together::of(findings);
     let markers: u64 = files.iter().map(|file| file.markers).sum();
-    let is_open = |i: usize, report: &ProcessReport| {
-        let is_flat = report.verdict_name() == Verdict::Flat.name();
+    let is_open = |i: usize, finding: &Finding| {
+        let is_flat = finding.verdict_name() == Verdict::Flat.name();
         i < OPEN_PROCESSES && (drawn.len() == 1 || !is_flat)
     };
     document(
@@ -37,12 +36,12 @@ pub fn page(reports: &[ProcessReport], files: &[FileReport], length: ListLength)
         &html! {
             header {
                 h1 { "Memory report" }
-                p { (print::summary(reports)) "; " (markers) " markers, " (plural(files.len() as u64, "file")) }
+                p { (print::summary(findings)) "; " (markers) " markers, " (plural(files.len() as u64, "file")) }
             }
             main {
                 @if let Some(all) = &all { (together(all)) }
                 (overview(listed, drawn.len()))
-                @for (i, report) in drawn.iter().enumerate() { (process(report, i, is_open(i, report))) }
+                @for (i, finding) in drawn.iter().enumerate() { (process(finding, i, is_open(i, finding))) }
                 @if undrawn > 0 {
                     p {
                         (undrawn) " more have no charts"
@@ -97,64 +96,68 @@ fn most(all: &Together) -> String {
         let percent = 100.0 * peak / limit;
         format!(" ({percent:.0}\u{a0}% of the limit of {})", size(limit))
     });
-    let (held, time, who) = (size(peak), time_of_day(all.sum.peak_time), all.subject());
+    let (held, time) = (size(peak), time_of_day(all.sum.peak_time));
     format!(
-        "By the markers, {who} held at most {held}{limit}, at {time} UTC, and {mean} on average."
+        "By the markers, at most {held}{limit} were in use, at {time} UTC, and {mean} on average."
     )
 }
 
 /// The word of the tables. The style sheet gives each class a colour and a sign; the word alone is sufficient for a reader
 /// who sees neither.
-fn badge(report: &ProcessReport) -> Markup {
-    let verdict = report.finding.verdict;
+fn badge(finding: &Finding) -> Markup {
+    let verdict = finding.verdict;
     let class = match () {
-        () if report.is_killed() => "bad killed",
+        () if finding.is_killed() => "bad killed",
         () if verdict.is_growth() => "bad",
         () if verdict.is_undecided() || verdict == Verdict::NotEnoughRounds => "open",
         () => "good",
     };
-    html! { span class={ "badge " (class) } { (report.verdict_name()) } }
+    html! { span class={ "badge " (class) } { (finding.verdict_name()) } }
 }
 
 /// The table of the text, with links to the processes that are drawn.
-fn overview(reports: &[ProcessReport], drawn: usize) -> Markup {
+fn overview(findings: &[Finding], drawn: usize) -> Markup {
     let cell = |row: usize, column: usize, text: &str| match column {
-        0 => badge(&reports[row]),
+        0 => badge(&findings[row]),
         2 if row < drawn => html! { a href={ "#p" (row) } { (text) } },
         _ => html! { (text) },
     };
     html! {
         section id="processes" {
             h2 { "Processes" }
-            (print::overview(reports).page("All processes, those that need attention first", 1, cell))
+            (print::overview(findings).page("All processes, those that need attention first", 1, cell))
         }
     }
 }
 
-fn process(report: &ProcessReport, i: usize, is_open: bool) -> Markup {
-    let process = &report.process;
+fn process(finding: &Finding, i: usize, is_open: bool) -> Markup {
+    let process = finding.process;
     let version = process
         .version
         .as_ref()
         .map(|version| format!("flarena {version}"));
     let more = [process.host.clone(), version, process.settings.clone()];
-    let facts = [explain::facts(report), more.into_iter().flatten().collect()].concat();
+    let facts = [
+        explain::facts(finding),
+        more.into_iter().flatten().collect(),
+    ]
+    .concat();
     html! {
         article id={ "p" (i) } {
             details open[is_open] {
-                summary { h2 { (process.full_name()) " " (badge(report)) } }
+                summary { h2 { (process.full_name()) " " (badge(finding)) } }
                 p.facts { (facts.join(" \u{b7} ")) }
-                p.evidence { (explain::evidence(report)) }
-                @if let Some(remedy) = explain::remedy(report) {
+                p.evidence { (explain::evidence(finding)) }
+                @if let Some(remedy) = explain::remedy(finding) {
                     p.remedy { b { "What to do:" } " " (with_code(&remedy)) "." }
                 }
                 div.charts role="group" aria-label=(process.full_name()) {
-                    @if let Some(chart) = chart::rounds(report) { (chart.figure()) }
-                    (chart::stages(report))
+                    @if let Some(chart) = chart::rounds(finding) { (chart.figure()) }
+                    (chart::stages(finding))
                 }
                 @let caption = format!("RSS at each stage of {}", process.full_name());
-                (print::stages(report).page(&caption, 0, |_, _, text| html! { (text) }))
-                @if let Some(line) = explanation(&process.allocation_sites, report.finding.verdict) {
+                (print::stages(finding).page(&caption, 0, |_, _, text| html! { (text) }))
+                @if let Some(line) = explanation(&process.allocation_sites, finding.verdict) {
                     p.evidence { (line) }
                 }
                 (stacks(&process.allocation_sites))
@@ -198,12 +201,12 @@ mod tests {
     #[test]
     fn rows_and_charts_name_their_process() {
         let marker = |round: usize| sample(round, sizes(&[(Size::Rss, 59.0)]));
-        let reports = analyse(processes((0..12).map(marker)));
-        let table = overview(&reports, 1).into_string();
+        let findings = analyse(processes((0..12).map(marker)));
+        let table = overview(&findings, 1).into_string();
         assert!(table.contains("<th scope=\"row\">site-1</th>"), "{table}");
         assert!(table.contains("<a href=\"#p0\">TR</a>"), "{table}");
         assert!(!table.contains("class=\"\""), "{table}");
-        let charts = process(&reports[0], 0, true).into_string();
+        let charts = process(&findings[0], 0, true).into_string();
         let group = "role=\"group\" aria-label=\"site-1 TR, pid 7\"";
         assert!(charts.contains(group), "{charts}");
         let label = "aria-label=\"Over rounds, at send: RSS\"";
@@ -213,10 +216,10 @@ mod tests {
     #[test]
     fn the_page_begins_with_the_peak_and_the_mean() {
         let marker = |round: usize| sample(round, sizes(&[(Size::Rss, 59.0)]));
-        let reports = analyse(processes((0..12).map(marker)));
+        let findings = analyse(processes((0..12).map(marker)));
         assert_eq!(
-            most(&Together::of(&reports).unwrap()),
-            "By the markers, the process held at most 59.0 MB, at 00:00:00 UTC, and 59.0 MB on average."
+            most(&Together::of(&findings).unwrap()),
+            "By the markers, at most 59.0 MB were in use, at 00:00:00 UTC, and 59.0 MB on average."
         );
     }
 

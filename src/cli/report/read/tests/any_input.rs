@@ -7,9 +7,8 @@ use proptest::sample::Index;
 use super::super::line::{self, Part};
 use super::read_from_memory;
 use crate::control::Stats;
-use crate::report::analyse::fixtures::analyse;
-use crate::report::analyse::fixtures::judge;
-use crate::report::analyse::fixtures::processes;
+use crate::report::analyse::findings;
+use crate::report::analyse::fixtures::{analyse, processes};
 
 const RECORD: &str = r#"{"v":1,"t":1763619820.5,"pid":123,"ppid":1,"start":9,"proc":"TR","stage":"send","alloc":"glibc","rss_bytes":1048576,"seq":17}"#;
 /// Lines are built from these: records, parts of records, and text that resembles a record.
@@ -121,9 +120,7 @@ proptest! {
     ) {
         let parts = line::parts(&[&bytes, end.as_bytes()].concat());
         prop_assert!(parts.len() <= bytes.len());
-        for process in processes(markers(parts)) {
-            judge(&process);
-        }
+        findings(&processes(markers(parts)), None, |_| true);
     }
 
     #[test]
@@ -150,7 +147,7 @@ proptest! {
         let (processes, file) = read_from_memory(&damaged(rounds(count), &changes));
         let kept = file.markers as usize + 2 * changes.len();
         prop_assert!(kept >= count, "{} of {count} markers", file.markers);
-        let reports = analyse(processes);
-        prop_assert!(!changes.is_empty() || reports[0].finding.rounds as usize == count);
+        let findings = analyse(processes);
+        prop_assert!(!changes.is_empty() || findings[0].series.rounds as usize == count);
     }
 }
