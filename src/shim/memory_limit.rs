@@ -10,8 +10,7 @@ use std::time::Duration;
 
 use rustix::time::ClockId;
 
-use crate::backends::choose::{self, dispatch};
-use crate::backends::jemalloc;
+use crate::backends::choose::dispatch;
 use flarena_recycler as recycler;
 use flarena_shared::settings::Settings;
 use flarena_sys::errno::SavedErrno;
@@ -209,10 +208,9 @@ pub fn shortage(bytes: u64, spares_others: bool) -> Option<Shortage> {
     let used_bytes = group.limit_bytes.saturating_sub(left_bytes);
     // The other processes' part is read only where it can decide.
     let may_be_short = left_bytes < bytes.saturating_add(used_bytes / SPARED_SHARE);
-    let spared_bytes = if spares_others && may_be_short {
-        spared_bytes(used_bytes)
-    } else {
-        0
+    let spared_bytes = match spares_others && may_be_short {
+        true => spared_bytes(used_bytes),
+        false => 0,
     };
     let bytes = bytes.saturating_add(spared_bytes);
     if left_bytes >= bytes {
@@ -292,11 +290,7 @@ fn release_near_limit(charged_bytes: u64) {
 /// Not the pools of other libraries: the caller may be one of them.
 fn release_all() {
     recycler::trim();
-    if choose::is_jemalloc() {
-        jemalloc::purge_all();
-    } else {
-        dispatch!(trim(0));
-    }
+    dispatch!(trim(0));
 }
 
 /// Runs a release, and also returns by how many bytes the resident size fell.

@@ -21,18 +21,27 @@ pub fn keep(handlers: [Handler; 3]) {
     HANDLERS.get_or_init(|| handlers);
 }
 
-/// Takes jemalloc's locks.
+/// Takes jemalloc's locks. No purge is in progress then: in the child it would never end, and no other would begin.
 pub fn take_locks() {
+    if !super::PURGING.is_held_by_me() {
+        drop(super::PURGING.lock());
+    }
+    super::PURGING.quiesce_for_fork();
     run(0);
 }
 
 pub fn release_locks() {
     run(1);
+    super::PURGING.resume_after_fork();
 }
 
+/// In the child, which has no other thread.
 pub fn renew_locks() {
     renew_emap_lock();
     run(2);
+    // SAFETY: the child has no other thread.
+    unsafe { super::PURGING.reset_after_fork() };
+    super::PURGING.resume_after_fork();
 }
 
 /// Resets a lock that jemalloc's handlers miss: a thread that maps a new leaf of the page map holds it across the

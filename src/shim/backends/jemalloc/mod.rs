@@ -23,6 +23,7 @@ use crate::backends::contract::{Backend, Entries, Usage};
 use crate::backends::refusals;
 pub use effective::effective;
 use flarena_sys::limits;
+use flarena_sys::sync::lock::Lock;
 pub use options::{configure, expect_limit, faults, has_users_decay, wants_background_threads};
 
 pub struct Jemalloc;
@@ -143,8 +144,13 @@ fn resident_bytes() -> u64 {
     Jemalloc::usage().map_or(0, |usage| usage.live_bytes + usage.free_bytes)
 }
 
+/// jemalloc skips an arena that another thread purges, also pages that became free since that purge began. So the next thread
+/// waits. A signal handler inside a purge does not.
+static PURGING: Lock<()> = Lock::new(());
+
 /// Purges every dirty and muzzy page of all arenas and the calling thread's cache: 100 to 350 ms per GB.
 pub fn purge_all() {
     ctl::FLUSH_THREAD_CACHE.run();
+    let _guard = (!PURGING.is_held_by_me()).then(|| PURGING.lock());
     ctl::PURGE_ALL.run();
 }
