@@ -248,10 +248,8 @@ impl StageSizes {
     /// The stage of all processes of one name. Their growth is that of the process that grows most.
     fn of(findings: &[&Finding], stage: &str) -> Option<StageSizes> {
         let all = findings.iter().flat_map(|finding| {
-            let own = finding
-                .stages
-                .iter()
-                .filter(|own| *own.series.stage == *stage);
+            let own = finding.stages.iter();
+            let own = own.filter(|own| *own.series.stage == *stage);
             own.map(|own| (finding.trend.warm_up, own))
         });
         let all: Vec<(usize, &StageGrowth)> = all.collect();
