@@ -5,8 +5,8 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use serde::{Serialize, Serializer};
-use serde_json::json;
+use serde::Serialize;
+use serde_json::Value;
 
 use super::stats::{mean_interval, Change, ChangeVerdict, Estimate};
 use super::together::sum_of;
@@ -104,14 +104,8 @@ pub struct StageSizes {
     /// After the warm-up.
     pub mean_bytes: Estimate,
     pub peak_bytes: f64,
-    #[serde(serialize_with = "per_unit")]
-    pub growth: Option<Estimate>,
+    pub growth: Option<Value>,
     pub unit: &'static str,
-}
-
-fn per_unit<S: Serializer>(growth: &Option<Estimate>, serializer: S) -> Result<S::Ok, S::Error> {
-    let value = |Estimate { value, low, high }: &Estimate| json!({ "bytes_per_unit": value, "low_95": low, "high_95": high });
-    growth.as_ref().map(value).serialize(serializer)
 }
 
 impl<'a> Comparison<'a> {
@@ -265,7 +259,7 @@ impl StageSizes {
             mean_bytes: mean_interval(&values),
             peak_bytes: peaks.fold(0.0, f64::max),
             unit: growth.map_or(Unit::Round, |(_, unit)| unit).name(),
-            growth: growth.map(|(slope, _)| slope),
+            growth: growth.map(|(slope, _)| slope.json("bytes_per_unit")),
         })
     }
 }
@@ -307,7 +301,15 @@ mod tests {
             new.mean_bytes
         );
         assert!(new.mean_bytes.low < new.mean_bytes.value && new.mean_bytes.high < 304.0 * MB);
-        assert!((old.growth.as_ref().unwrap().value / MB - 10.0).abs() < 0.5);
+        assert!(
+            (old.growth.as_ref().unwrap()["bytes_per_unit"]
+                .as_f64()
+                .unwrap()
+                / MB
+                - 10.0)
+                .abs()
+                < 0.5
+        );
         let growing = compared.growing.map(|names| Some(names.len()));
         assert_eq!((growing.before, growing.after), (Some(1), Some(0)));
         assert_eq!(compared.sums.peak_bytes.after.unwrap() / MB, 304.0);
