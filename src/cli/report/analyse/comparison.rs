@@ -131,13 +131,16 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// The name of the process that changed most, its stage that did, and the change of its mean.
-    pub fn most_changed(&self) -> Option<(String, &str, Change)> {
-        let site = self.sites.first()?;
-        let process = site.processes.first()?;
-        let (stage, change) = process.largest_change()?;
-        let name = format!("{} {}", site.site, process.proc);
-        Some((name, &stage.stage, change))
+    /// The processes with their names, the one that changed most first.
+    pub fn processes(&self) -> Vec<(String, &ProcessComparison)> {
+        let sites = self.sites.iter();
+        let all = sites.flat_map(|site| {
+            let name = |proc: &str| format!("{} {proc}", site.site);
+            site.processes.iter().map(move |one| (name(&one.proc), one))
+        });
+        let mut all: Vec<(String, &ProcessComparison)> = all.collect();
+        all.sort_by(|(_, a), (_, b)| b.size_of_change().total_cmp(&a.size_of_change()));
+        all
     }
 }
 
@@ -207,7 +210,7 @@ impl ProcessComparison {
     }
 
     /// The stage whose mean changed most, if a stage changed beyond noise.
-    fn largest_change(&self) -> Option<(&StageComparison, Change)> {
+    pub fn largest_change(&self) -> Option<(&StageComparison, Change)> {
         let stages = self.stages.iter();
         let changes = stages.filter_map(|stage| Some((stage, stage.change()?)));
         let changes = changes.filter(|(_, change)| match change.verdict {
@@ -218,7 +221,7 @@ impl ProcessComparison {
         changes.max_by(|(_, a), (_, b)| a.size().total_cmp(&b.size()))
     }
 
-    pub fn size_of_change(&self) -> f64 {
+    fn size_of_change(&self) -> f64 {
         let largest = self.largest_change();
         largest.map_or(0.0, |(_, change)| change.size())
     }
@@ -384,7 +387,8 @@ mod tests {
         let compared = Comparison::of([&runs[0], &runs[1]]);
         let sites: Vec<&str> = compared.sites.iter().map(|site| &*site.site).collect();
         assert_eq!(sites, ["site-2", "site-1", "site-0"]);
-        let (name, _, change) = compared.most_changed().unwrap();
+        let (name, most) = compared.processes().remove(0);
+        let (_, change) = most.largest_change().unwrap();
         assert_eq!((&*name, &*change.amount()), ("site-2 TR", "-50 %"));
         let equal = compared
             .sites
