@@ -10,12 +10,14 @@ set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 
 QUICK_SUITES='lints unit c recycler settings fork'
+# These compile, and start no program with the library.
+COMPILING_SUITES='lints unit'
 # These run one after the other before the others start: cli looks at all processes of the machine, folios changes its huge
-# pages. Only lints, which compiles, starts before them.
+# pages.
 export ALONE_SUITES='cli folios'
-# Of the others these start first, because they take minutes. scripts/prefetch.sh prepares some of them: docker, package,
-# recipes and foreign are ready last.
-SLOW_SUITES='nvflare unit garbage faults governor c pools package docker recipes foreign'
+# Of the others these start first, because they take minutes. scripts/prefetch.sh prepares some of them.
+SLOW_SUITES='docker nvflare package garbage faults governor c pools recipes foreign'
+FIRST_SUITES="$COMPILING_SUITES $ALONE_SUITES $SLOW_SUITES"
 
 # So many of the others run at once, and more while 4 GB and a fifth of the processors' time are free: suites wait for a
 # decay, a round, a container.
@@ -50,10 +52,10 @@ contains() { # WORDS WORD
 
 all_suites() { # prints them in the order in which they start
     local script name
-    xargs -n 1 <<<"lints $ALONE_SUITES $SLOW_SUITES"
+    xargs -n 1 <<<"$FIRST_SUITES"
     for script in tests/*/run.sh; do
         name=$(basename "$(dirname "$script")")
-        contains "lints $ALONE_SUITES $SLOW_SUITES" "$name" || echo "$name"
+        contains "$FIRST_SUITES" "$name" || echo "$name"
     done
 }
 

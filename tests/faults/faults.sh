@@ -22,6 +22,7 @@ build_with_defect() { # [NAME=VALUE...]: for cargo
         # shellcheck source=scripts/first_dev_build.sh
         . scripts/first_dev_build.sh
         use_jemalloc_of_release
+        export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
         env "$@" cargo build --quiet --release -p flarena-shim --features defect --target-dir target/defect
     ) && compile_each defect defect_in_governor
 }
