@@ -93,6 +93,17 @@ impl<T> Lock<T> {
         self.replace(FREE, primitives::token()).then(|| Guard(self))
     }
 
+    /// Takes the lock, or gives up after so many milliseconds.
+    pub fn lock_within(&self, milliseconds: u32) -> Option<Guard<'_, T>> {
+        (0..milliseconds).find_map(|_| {
+            let guard = self.try_lock();
+            if guard.is_none() {
+                primitives::sleep(Duration::from_millis(1));
+            }
+            guard
+        })
+    }
+
     /// True if the calling thread holds the lock, so that `lock` would wait for ever.
     pub fn is_held_by_me(&self) -> bool {
         self.word.load(Ordering::Relaxed) & !FLAGS == primitives::token()
@@ -241,6 +252,15 @@ mod tests {
         lock.quiesce_for_fork();
         lock.resume_after_fork();
         assert!(lock.try_lock().is_some());
+    }
+
+    #[test]
+    fn lock_within_gives_up_on_a_lock_that_stays_held() {
+        let lock = Lock::new(1);
+        let held = lock.lock_within(1);
+        assert!(held.is_some() && lock.lock_within(3).is_none());
+        drop(held);
+        assert_eq!(lock.lock_within(1).as_deref(), Some(&1));
     }
 
     #[test]

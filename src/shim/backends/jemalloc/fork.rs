@@ -23,9 +23,7 @@ pub fn keep(handlers: [Handler; 3]) {
 
 /// Takes jemalloc's locks. No purge is in progress then: in the child it would never end, and no other would begin.
 pub fn take_locks() {
-    if !super::PURGING.is_held_by_me() {
-        drop(super::PURGING.lock());
-    }
+    drop(super::PURGING.lock_within(super::PURGE_MS));
     super::PURGING.quiesce_for_fork();
     run(0);
 }

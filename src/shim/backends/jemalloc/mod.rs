@@ -145,12 +145,13 @@ fn resident_bytes() -> u64 {
 }
 
 /// jemalloc skips an arena that another thread purges, also pages that became free since that purge began. So the next thread
-/// waits. A signal handler inside a purge does not.
+/// waits, but not for ever: a signal handler may jump out of a purge, or trim in it.
 static PURGING: Lock<()> = Lock::new(());
+const PURGE_MS: u32 = 1000;
 
 /// Purges every dirty and muzzy page of all arenas and the calling thread's cache: 100 to 350 ms per GB.
 pub fn purge_all() {
     ctl::FLUSH_THREAD_CACHE.run();
-    let _guard = (!PURGING.is_held_by_me()).then(|| PURGING.lock());
+    let _guard = PURGING.lock_within(PURGE_MS);
     ctl::PURGE_ALL.run();
 }
