@@ -36,7 +36,7 @@ const BASE: &CStr = text(concat!(
     "def load(name, *_):\n",
     "    return originals[name]\n",
     "__builtins__['__import__'] = load\n",
-    include_str!("../python/flarena/_safety.py"),
+    include_str!("python/_safety.py"),
     "\n\n",
     "def contained(function, argument):\n",
     "    try:\n",
@@ -46,8 +46,8 @@ const BASE: &CStr = text(concat!(
 ));
 const CONTAINED: &CStr = c"contained";
 
-/// A text in Python. The literal ends in a NUL. Three texts are modules of the Python package and stay in its folder: it
-/// imports them, too, also in a process without the library and from a source tree that was not built.
+/// A text in Python. The literal ends in a NUL. Three files of `python/` are links to modules of the package, which runs them,
+/// too, also in a process without the library and from a source tree that was not built.
 pub const fn text(literal: &'static str) -> &'static CStr {
     match CStr::from_bytes_with_nul(literal.as_bytes()) {
         Ok(text) => text,

@@ -26,7 +26,7 @@ const COLLECT: Function = Function {
 const RELEASE: Function = Function {
     name: c"release_pools",
     text: text(concat!(
-        include_str!("../../python/flarena/_pools.py"),
+        include_str!("../python/_pools.py"),
         "\n\n",
         "def release_pools(_):\n",
         "    for release in RELEASES:\n",

@@ -19,7 +19,7 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 const CHECK_FRAMES: Function = Function {
     name: c"start_late",
     text: text(concat!(
-        include_str!("../../python/flarena/_frame_check.py"),
+        include_str!("../python/_frame_check.py"),
         "\n\n",
         include_str!("start_late.py"),
         "\0"

@@ -1,0 +1,1 @@
+../../python/flarena/_frame_check.py
