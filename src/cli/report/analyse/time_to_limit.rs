@@ -4,8 +4,8 @@ use serde::Serialize;
 
 use super::between_stages::highest;
 use super::finding::Finding;
-use super::stats::{median, Estimate};
-use crate::report::model::{Point, Process, Series};
+use super::stats::{median, Estimate, Trend};
+use crate::report::model::{Point, Process, Series, Size};
 
 /// So many of the latest rounds show the peak of a round. Single ones are noisy.
 const RECENT_ROUNDS: usize = 5;
@@ -27,6 +27,9 @@ pub enum LimitOf {
 pub struct TimeToLimit {
     pub limit_bytes: f64,
     pub limit_of: LimitOf,
+    /// Growth of the rest of the control group per unit of the finding, which counts beside that of the process.
+    #[serde(rename = "growth_of_others_bytes_per_round")]
+    pub growth_of_others: Option<f64>,
     /// Bytes that are left at the peak of a round. All processes of a control group count for its limit.
     pub left_bytes: f64,
     /// Seconds until the limit, and their bounds.
@@ -40,9 +43,12 @@ pub struct TimeToLimit {
 impl Finding<'_> {
     /// `None` without growth that counts, a limit or marker times.
     pub fn time_to_limit(&self) -> Option<TimeToLimit> {
-        let growth = self.growth_to_limit()?;
         let pace = self.pace.as_ref()?.seconds;
         let (limit, limit_of) = limit_of(self.process, self.limit)?;
+        let own = self.growth_to_limit();
+        let is_shared = limit_of == LimitOf::Group && (own.is_some() || !self.process.has_exited);
+        let others = is_shared.then(|| growth_of_others(self.series)).flatten();
+        let growth = own.into_iter().chain(others).reduce(sum)?;
         let peaks = recent_peaks(self, growth, limit_of)?;
         let now = used(self.process.last_visit()?.1, limit_of);
         let left = |peak: f64| (limit - peak.max(now)).max(0.0);
@@ -52,6 +58,7 @@ impl Finding<'_> {
         Some(TimeToLimit {
             limit_bytes: limit,
             limit_of,
+            growth_of_others: others.map(|others| others.value),
             left_bytes: typical,
             seconds: typical / growth.value * pace.value,
             earliest: left(highest) / growth.high * pace.low.max(0.0),
@@ -81,6 +88,27 @@ fn used(point: &Point, limit_of: LimitOf) -> f64 {
         LimitOf::Group => point.sizes.unreclaimable(),
         LimitOf::Setting | LimitOf::Option | LimitOf::Machine => point.sizes.footprint(),
     }
+}
+
+fn sum(a: Estimate, b: Estimate) -> Estimate {
+    Estimate {
+        value: a.value + b.value,
+        low: a.low + b.low,
+        high: a.high + b.high,
+    }
+}
+
+/// The growth of all other memory of the control group that the kernel cannot drop. `None` if none is certain.
+fn growth_of_others(series: &Series) -> Option<Estimate> {
+    let known = |point: &Point| {
+        let get = |size| point.sizes.get(size);
+        let held = get(Size::Cgroup)? - get(Size::CgroupReclaimable)?;
+        Some((held, held - (point.sizes.rss() - get(Size::File)?)))
+    };
+    let known: Option<Vec<(f64, f64)>> = series.points().iter().map(known).collect();
+    let (held, others): (Vec<f64>, Vec<f64>) = known?.into_iter().unzip();
+    let trend = Trend::of(&series.positions(), &others, median(&held));
+    trend.is_growing().then_some(trend.slope)
 }
 
 /// The use at the peaks of the latest rounds. Each is raised by the growth until now. The kernel counts the highest RSS of
@@ -154,6 +182,37 @@ pub mod tests {
         let left = 8192.0 - 2048.0 - 23.0 * 100.0;
         assert!((estimate.seconds / (left / 100.0 * 600.0) - 1.0).abs() < 0.01);
         assert!(estimate.earliest <= estimate.seconds && estimate.seconds <= estimate.latest);
+    }
+
+    #[test]
+    fn growth_of_the_rest_of_the_control_group_brings_the_limit_nearer_also_without_own_growth() {
+        let estimate = |own: f64, others: f64, cache: f64| {
+            let marker = |round: usize| {
+                let (x, y) = (round as f64, 30.0 * (round % 3) as f64);
+                let (rss, rest) = (400.0 + own * x, 600.0 + others * x);
+                let sizes = sizes(&[
+                    (Size::Rss, rss),
+                    (Size::File, 30.0),
+                    (Size::Cgroup, rss + rest + 50.0 + y + cache * x),
+                    (Size::CgroupReclaimable, 80.0 + y + cache * x),
+                ]);
+                Marker {
+                    t: Some(60.0 * x),
+                    cgroup_limit_bytes: bytes(2000.0),
+                    ..sample(round, sizes)
+                }
+            };
+            estimate_of(marker, None)
+        };
+        let minutes = |own, others| estimate(own, others, 0.0).unwrap().seconds / 60.0;
+        let left = |growth| (1000.0 - 23.0 * growth) / growth;
+        for (own, others) in [(5.0, 15.0), (0.0, 25.0), (20.0, 0.0)] {
+            let (found, expected) = (minutes(own, others), left(own + others));
+            assert!((found / expected - 1.0).abs() < 0.05, "{found} {expected}");
+        }
+        let rate = estimate(5.0, 15.0, 0.0).unwrap().growth_of_others.unwrap();
+        assert!((rate / MB - 15.0).abs() < 0.1, "{rate}");
+        assert!(estimate(0.0, 0.0, 20.0).is_none(), "page cache");
     }
 
     #[test]

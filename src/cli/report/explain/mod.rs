@@ -38,7 +38,7 @@ pub fn evidence(finding: &Finding) -> String {
         process.refused.as_ref().map(refused),
         Some(sentence::sentence(finding)),
         peaks(finding),
-        limit.map(|estimate| limit_sentence(process, &estimate)),
+        limit.map(|estimate| limit_sentence(finding, &estimate)),
         gpu(finding),
         growth_inside(process).map(inside),
         keeps_models.then(|| KEEPS_MODELS.to_owned()),
@@ -96,12 +96,17 @@ fn inside(growth: GrowthInside) -> String {
     format!("{after} {place} it held {bytes} more.")
 }
 
-/// `At this rate the process reaches its limit of 8.00 GB in about 9.0 h (7.5 h to 11.2 h).`
-fn limit_sentence(process: &Process, estimate: &TimeToLimit) -> String {
-    let reaches = reaches_limit(process, estimate);
+/// `The rest of its control group grows by 15.0 MB/round. At this rate the process reaches its limit of 8.00 GB in about
+/// 9.0 h (7.5 h to 11.2 h).`
+fn limit_sentence(finding: &Finding, estimate: &TimeToLimit) -> String {
+    let others = estimate.growth_of_others.map_or(String::new(), |rate| {
+        let (rate, unit) = (size(rate), finding.unit);
+        format!("The rest of its control group grows by {rate}/{unit}. ")
+    });
+    let reaches = reaches_limit(finding.process, estimate);
     match estimate.left_bytes <= 0.0 {
-        true => format!("The process {reaches}."),
-        false => format!("At this rate the process {reaches}."),
+        true => format!("{others}The process {reaches}."),
+        false => format!("{others}At this rate the process {reaches}."),
     }
 }
 
