@@ -112,17 +112,19 @@ impl<'a> Use<'a> {
 
 /// The upper bound of the growth from the last round to the end of the job; `None` if it is unknown.
 fn growth_to_come(finding: &Finding, rounds: Option<u64>) -> Option<f64> {
-    let parts = &finding.parts;
-    let is_dropped = finding.verdict == Verdict::FileBacked && !parts.is_mostly_shared();
-    if !finding.verdict.is_growth() || is_dropped && finding.peak_growth.is_none() {
+    // With a higher limit the pages in swap would stay in memory.
+    let growth = match finding.verdict {
+        Verdict::Swap => Some(finding.fastest_growth()),
+        _ => finding.growth_to_limit(),
+    };
+    let Some(growth) = growth else {
         return Some(0.0);
-    }
+    };
     let in_rounds = finding.unit == Unit::Round;
     let last = finding.series.points().last()?;
     let last = last.round.filter(|_| in_rounds)?;
     let left = rounds?.saturating_sub(1).saturating_sub(last.max(0) as u64);
-    let growth = finding.fastest_growth().high - parts.file.unwrap_or(0.0);
-    Some(left as f64 * growth.max(0.0))
+    Some(left as f64 * growth.high.max(0.0))
 }
 
 /// The processes of one job; of several jobs those of the largest. A process without a job belongs to each.
@@ -263,5 +265,35 @@ mod tests {
         assert!(!with[0].grows_beyond);
         let more = (with[0].bytes - without[0].bytes) / MB;
         assert!((300.0..350.0).contains(&more), "{more}");
+    }
+
+    #[test]
+    fn the_smaller_leak_beside_more_pages_of_files_is_charged_and_has_a_time_to_the_limit() {
+        let of = |live: f64| {
+            let marker = |round: usize| {
+                let (live, file) = (200.0 + live * round as f64, 50.0 + 9.0 * round as f64);
+                let known = [
+                    (Size::Rss, live + file),
+                    (Size::Anon, live),
+                    (Size::File, file),
+                    (Size::Live, live),
+                ];
+                Marker {
+                    cgroup_limit_bytes: bytes(4000.0),
+                    ..sample(round, sizes(&known))
+                }
+            };
+            let finding = analyse(processes((0..50).map(marker))).remove(0);
+            assert_eq!(finding.verdict, Verdict::FileBacked);
+            finding
+        };
+        let leaks = of(6.0);
+        let megabytes = requests(&[of(6.0)], Some(500))[0].bytes / MB;
+        let needed = 200.0 + 499.0 * 6.0;
+        let range = needed..1.1 * needed;
+        assert!(range.contains(&megabytes), "{megabytes}");
+        assert!(leaks.time_to_limit().is_some());
+        assert!(of(0.0).time_to_limit().is_none());
+        assert!(!requests(&[of(0.0)], None)[0].grows_beyond);
     }
 }
