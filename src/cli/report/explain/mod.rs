@@ -19,8 +19,9 @@ use phrases::{place, HIGHEST_RSS};
 
 pub use phrases::{numbers, rate_per};
 
-/// A shorter time to the limit says only that it is near.
+/// A shorter time to the limit says only that it is near, and a longer one that it is far.
 const SOON_SECONDS: f64 = 1.0;
+const FAR_SECONDS: f64 = 365.0 * 86400.0;
 
 /// A trainer writes the marker `cache_kept` after a send that keeps the models.
 const KEEPS_MODELS: &str =
@@ -32,7 +33,10 @@ pub fn evidence(finding: &Finding) -> String {
     let process = finding.process;
     let keeps_models = process.series(Stage::CacheKept.name()).is_some();
     let kill = finding.kill.as_ref();
-    let limit = finding.time_to_limit().filter(|_| kill.is_none());
+    let is_of_use = |limit: &TimeToLimit| {
+        kill.is_none() && !(limit.seconds > FAR_SECONDS && has_ended(process))
+    };
+    let limit = finding.time_to_limit().filter(is_of_use);
     let sentences = [
         kill.map(|kill| killed(kill, process)),
         process.refused.as_ref().map(refused),
@@ -134,6 +138,7 @@ pub fn reaches_limit(process: &Process, estimate: &TimeToLimit) -> String {
     match () {
         () if estimate.left_bytes <= 0.0 => format!("{is_at} {limit}"),
         () if estimate.seconds < SOON_SECONDS => format!("{reaches} {limit} within seconds"),
+        () if estimate.seconds > FAR_SECONDS => format!("{reaches} {limit} in more than a year"),
         () => format!("{reaches} {limit} in about {time}{bounds}"),
     }
 }
@@ -315,6 +320,23 @@ mod tests {
         let text = evidence(&analyse(vec![process])[0]);
         let end = " At this rate the process reaches its limit of 8.00 GB in about 4.5 h";
         assert!(text.contains(end), "{text}");
+    }
+
+    #[test]
+    fn a_limit_in_more_than_a_year_has_no_days_and_is_no_part_of_a_process_that_has_exited() {
+        let text = |last: &'static str| {
+            let marker = |round: usize| Marker {
+                t: Some(600.0 * round as f64),
+                cgroup_limit_bytes: bytes(9e6),
+                stage: if round < 24 { "send" } else { last }.into(),
+                ..sample(round, sizes(&[(Size::Rss, 3072.0 + 100.0 * round as f64)]))
+            };
+            evidence(&finding_of((0..25).map(marker)))
+        };
+        let runs = text("send");
+        assert!(runs.ends_with(" in more than a year."), "{runs}");
+        let exited = text("exit");
+        assert!(!exited.contains("limit"), "{exited}");
     }
 
     #[test]
