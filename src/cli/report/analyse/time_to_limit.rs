@@ -50,7 +50,8 @@ impl Finding<'_> {
         let others = is_shared.then(|| growth_of_others(self.series)).flatten();
         let growth = own.into_iter().chain(others).reduce(sum)?;
         let peaks = recent_peaks(self, growth, limit_of)?;
-        let now = used(self.process.last_visit()?.1, limit_of);
+        let (_, last) = self.process.last_visit()?;
+        let now = used(last, limit_of);
         let left = |peak: f64| (limit - peak.max(now)).max(0.0);
         let highest = peaks.iter().copied().fold(now, f64::max);
         let lowest = peaks.iter().copied().fold(f64::INFINITY, f64::min);
@@ -61,10 +62,12 @@ impl Finding<'_> {
             growth_of_others: others.map(|others| others.value),
             left_bytes: typical,
             seconds: typical / growth.value * pace.value,
-            earliest: left(highest) / growth.high * pace.low.max(0.0),
-            latest: match growth.low > 0.0 {
-                true => left(lowest) / growth.low * pace.high,
-                false => f64::INFINITY,
+            // The limit is hit at the peak of a round, which may come a round before or after that moment.
+            earliest: ((left(highest) / growth.high - 1.0) * pace.low).max(0.0),
+            latest: match () {
+                () if left(lowest) <= 0.0 => 0.0,
+                () if growth.low > 0.0 => (left(lowest) / growth.low + 1.0) * pace.high,
+                () => f64::INFINITY,
             },
         })
     }
@@ -348,22 +351,28 @@ pub mod tests {
     }
 
     #[test]
-    fn one_long_pause_does_not_delay_the_limit() {
-        let paused = |round: usize| Marker {
-            t: Some(600.0 * round as f64 + if round > 11 { 36000.0 } else { 0.0 }),
-            ..marker(round, 8192.0, 100.0)
-        };
-        let (with, without) = (
-            estimate_of(paused, None).unwrap(),
-            estimate(8192.0, 100.0).unwrap(),
-        );
-        assert!(
-            (with.seconds / without.seconds - 1.0).abs() < 0.05,
-            "{} {}",
-            with.seconds,
-            without.seconds
-        );
-        assert!((with.earliest / without.earliest - 1.0).abs() < 0.1);
+    fn one_long_pause_does_not_delay_the_limit_whatever_the_number_of_rounds() {
+        for rounds in [9, 24] {
+            let limit = |pause: f64| {
+                let paused = |round: usize| Marker {
+                    t: Some(600.0 * round as f64 + if round > 4 { pause } else { 0.0 }),
+                    ..marker(round, 8192.0, 100.0)
+                };
+                finding_of((0..rounds).map(paused)).time_to_limit().unwrap()
+            };
+            let (with, without) = (limit(36000.0), limit(0.0));
+            let ratio = with.seconds / without.seconds;
+            assert!((ratio - 1.0).abs() < 0.05, "{ratio}");
+            assert!((with.earliest / without.earliest - 1.0).abs() < 0.1);
+        }
+    }
+
+    #[test]
+    fn the_interval_has_a_round_more_on_each_side_because_the_limit_is_hit_at_a_peak() {
+        let estimate = estimate(8192.0, 100.0).unwrap();
+        let [earlier, later] = [estimate.earliest, estimate.latest].map(|t| t - estimate.seconds);
+        assert!((-earlier / 600.0 - 1.0).abs() < 0.01, "{earlier}");
+        assert!((later / 600.0 - 1.0).abs() < 0.01, "{later}");
     }
 
     #[test]
