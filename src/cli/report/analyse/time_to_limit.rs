@@ -32,7 +32,8 @@ pub struct TimeToLimit {
     pub growth_of_others: Option<f64>,
     /// Bytes that are left at the peak of a round. All processes of a control group count for its limit.
     pub left_bytes: f64,
-    /// Seconds until the limit, and their bounds.
+    /// Seconds until the limit, and their bounds. The latest time is 0 if the process is at the limit, and counts pages of
+    /// files that the process has mapped as free: the kernel drops most of them before it kills.
     pub seconds: f64,
     #[serde(rename = "low_95")]
     pub earliest: f64,
@@ -55,6 +56,7 @@ impl Finding<'_> {
         let left = |peak: f64| (limit - peak.max(now)).max(0.0);
         let highest = peaks.iter().copied().fold(now, f64::max);
         let lowest = peaks.iter().copied().fold(f64::INFINITY, f64::min);
+        let most_left = (limit - lowest.max(now) + mapped(last, limit_of)).max(0.0);
         let typical = left(median(&peaks));
         Some(TimeToLimit {
             limit_bytes: limit,
@@ -65,8 +67,8 @@ impl Finding<'_> {
             // The limit is hit at the peak of a round, which may come a round before or after that moment.
             earliest: ((left(highest) / growth.high - 1.0) * pace.low).max(0.0),
             latest: match () {
-                () if left(lowest) <= 0.0 => 0.0,
-                () if growth.low > 0.0 => (left(lowest) / growth.low + 1.0) * pace.high,
+                () if most_left <= 0.0 => 0.0,
+                () if growth.low > 0.0 => (most_left / growth.low + 1.0) * pace.high,
                 () => f64::INFINITY,
             },
         })
@@ -90,6 +92,16 @@ fn used(point: &Point, limit_of: LimitOf) -> f64 {
     match limit_of {
         LimitOf::Group => point.sizes.unreclaimable(),
         LimitOf::Setting | LimitOf::Option | LimitOf::Machine => point.sizes.footprint(),
+    }
+}
+
+/// The part of `used` that the kernel may drop.
+fn mapped(point: &Point, limit_of: LimitOf) -> f64 {
+    let known = |size| point.sizes.get(size).unwrap_or(0.0);
+    let files = known(Size::File);
+    match limit_of {
+        LimitOf::Group => files.min(known(Size::CgroupReclaimable)),
+        LimitOf::Setting | LimitOf::Option | LimitOf::Machine => files,
     }
 }
 
@@ -365,6 +377,33 @@ pub mod tests {
             assert!((ratio - 1.0).abs() < 0.05, "{ratio}");
             assert!((with.earliest / without.earliest - 1.0).abs() < 0.1);
         }
+    }
+
+    #[test]
+    fn pages_of_a_mapped_file_are_in_use_at_the_earliest_and_free_at_the_latest() {
+        let estimate = |mapped: f64| {
+            let marker = |round: usize| {
+                let rss = 1000.0 + 100.0 * round as f64 + mapped;
+                let known = [
+                    (Size::Rss, rss),
+                    (Size::File, mapped),
+                    (Size::Cgroup, rss),
+                    (Size::CgroupReclaimable, mapped),
+                ];
+                Marker {
+                    t: Some(600.0 * round as f64),
+                    cgroup_limit_bytes: bytes(8000.0),
+                    ..sample(round, sizes(&known))
+                }
+            };
+            estimate_of(marker, None).unwrap()
+        };
+        let (without, with) = (estimate(0.0), estimate(2000.0));
+        assert!((without.latest / with.latest - 1.0).abs() < 0.01);
+        assert!((without.seconds - with.seconds - 20.0 * 600.0).abs() < 600.0);
+        // At the limit, but not by memory that stays.
+        let mapped = estimate(5000.0);
+        assert!(mapped.left_bytes <= 0.0 && mapped.latest > 0.0);
     }
 
     #[test]

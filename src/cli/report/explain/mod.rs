@@ -108,7 +108,7 @@ fn limit_sentence(finding: &Finding, estimate: &TimeToLimit) -> String {
         format!("The rest of its control group grows by {rate}/{unit}. ")
     });
     let reaches = reaches_limit(finding.process, estimate);
-    match estimate.left_bytes <= 0.0 {
+    match estimate.latest <= 0.0 {
         true => format!("{others}The process {reaches}."),
         false => format!("{others}At this rate the process {reaches}."),
     }
@@ -136,7 +136,12 @@ pub fn reaches_limit(process: &Process, estimate: &TimeToLimit) -> String {
         false => format!(" ({earliest} at the earliest)"),
     };
     match () {
-        () if estimate.left_bytes <= 0.0 => format!("{is_at} {limit}"),
+        () if estimate.latest <= 0.0 => format!("{is_at} {limit}"),
+        () if estimate.left_bytes <= 0.0 && estimate.latest.is_finite() => {
+            format!(
+                "{reaches} {limit} within {latest}, after the kernel has dropped pages of files"
+            )
+        }
         () if estimate.seconds < SOON_SECONDS => format!("{reaches} {limit} within seconds"),
         () if estimate.seconds > FAR_SECONDS => format!("{reaches} {limit} in more than a year"),
         () => format!("{reaches} {limit} in about {time}{bounds}"),
