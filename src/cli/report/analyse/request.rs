@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::together::{changes, Change, Timeline, Visit};
 use super::{Finding, Verdict};
-use crate::report::model::{Size, Unit};
+use crate::report::model::{Process, Size, Unit};
 use crate::report::units::MB;
 
 /// Measured by scripts/bench/request.py: pages of files in use, memory of the kernel, and the difference between runs.
@@ -40,18 +40,23 @@ pub struct Request {
 
 /// One request per site, the servers first. `rounds` are those of the whole job.
 pub fn requests(findings: &[Finding], rounds: Option<u64>) -> Vec<Request> {
-    type Machines<'a> = BTreeMap<Option<&'a str>, Vec<Use<'a>>>;
+    type Machines<'a> = BTreeMap<Option<&'a str>, Vec<&'a Finding<'a>>>;
     let mut sites: BTreeMap<(Role, String), Machines> = BTreeMap::new();
     for finding in findings {
         let site = (role(finding), finding.process.site_or_name());
         let machines = sites.entry(site).or_default();
-        let uses = machines.entry(finding.process.host.as_deref()).or_default();
-        uses.push(Use::of(finding, rounds));
+        let machine = machines.entry(finding.process.host.as_deref());
+        machine.or_default().push(finding);
     }
     let request = |((role, site), machines): ((Role, String), Machines)| {
+        let machines = machines.values().map(|all| {
+            let uses = all.iter().map(|finding| Use::of(finding, all, rounds));
+            uses.collect()
+        });
+        let machines: Vec<Vec<Use>> = machines.collect();
         // A site of several machines needs as much on each as on the one that needs most.
         let most = |needed: fn(&[Use]) -> Option<f64>| {
-            let machines = machines.values().filter_map(|uses| needed(uses));
+            let machines = machines.iter().filter_map(|uses| needed(uses));
             machines.reduce(f64::max)
         };
         Some(Request {
@@ -59,7 +64,7 @@ pub fn requests(findings: &[Finding], rounds: Option<u64>) -> Vec<Request> {
             site,
             bytes: most(|uses| needed(uses.iter()))?,
             job_bytes: most(needed_by_a_job),
-            grows_beyond: machines.values().flatten().any(|one| one.grows_beyond),
+            grows_beyond: machines.iter().flatten().any(|one| one.grows_beyond),
         })
     };
     sites.into_iter().filter_map(request).collect()
@@ -83,7 +88,8 @@ struct Use<'a> {
 }
 
 impl<'a> Use<'a> {
-    fn of(finding: &Finding<'a>, rounds: Option<u64>) -> Use<'a> {
+    /// `all` are those of the same site and machine.
+    fn of(finding: &Finding<'a>, all: &[&Finding], rounds: Option<u64>) -> Use<'a> {
         let growth = growth_to_come(finding, rounds);
         let needed = |marker: &Visit, bytes: f64| {
             // Most pages of files are shared, too, and must not be subtracted twice.
@@ -101,13 +107,39 @@ impl<'a> Use<'a> {
             };
             [highest(marker).max(after), after]
         };
+        let mut changes = changes(finding, bytes);
+        if let Some(next) = start_of_next(finding.process, all) {
+            changes
+                .iter_mut()
+                .for_each(|change| change.end_before(next));
+        }
         Use {
             job: finding.process.job.as_deref(),
             is_parent: ["SP", "CP"].contains(&&*finding.process.proc),
-            changes: changes(finding, bytes),
+            changes,
             grows_beyond: growth.is_none(),
         }
     }
+}
+
+/// The time at which the next process of the same kind begins, if it goes on with the rounds.
+fn start_of_next(process: &Process, all: &[&Finding]) -> Option<f64> {
+    let last = process.last_time()?;
+    let is_same = |next: &Process| {
+        next.proc == process.proc && next.program == process.program && next.name == process.name
+    };
+    let begins = |next: &Process| {
+        next.first_time
+            .filter(|begin| *begin >= last && is_same(next))
+    };
+    let later = all
+        .iter()
+        .filter_map(|next| Some((begins(next.process)?, next.process)));
+    let (begin, next) = later.min_by(|a, b| a.0.total_cmp(&b.0))?;
+    let rounds =
+        |one: &'_ Process| -> Vec<i64> { one.points().filter_map(|point| point.round).collect() };
+    let goes_on = rounds(next).into_iter().min()? >= rounds(process).into_iter().max()?;
+    goes_on.then_some(begin)
 }
 
 /// The upper bound of the growth from the last round to the end of the job; `None` if it is unknown.
@@ -200,6 +232,22 @@ mod tests {
         let samples = first.chain([end(1, 4)]).chain(second).chain([end(2, 14)]);
         let found = requests_of(samples.collect(), None);
         assert!(is_near(found[0].bytes, 400.0, 1.0), "{found:?}");
+    }
+
+    #[test]
+    fn a_process_without_exit_ends_where_the_one_begins_that_goes_on_with_its_rounds() {
+        let found = |first_round: usize| {
+            let first = (0..30).map(|round| marker(1, "TR", round, 320.0));
+            let second = (30..60).map(|seq| Marker {
+                round: Some((seq - 30 + first_round) as i64),
+                seq: Some(seq as u64 - 30),
+                ..marker(2, "TR", seq, 420.0)
+            });
+            requests_of(first.chain(second).collect(), None)
+        };
+        let (goes_on, begins) = (found(30), found(0));
+        assert!(is_near(goes_on[0].bytes, 400.0, 1.0), "{goes_on:?}");
+        assert!(is_near(begins[0].bytes, 700.0, 2.0), "{begins:?}");
     }
 
     #[test]

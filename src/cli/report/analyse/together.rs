@@ -173,6 +173,15 @@ pub struct Change {
     bytes: f64,
 }
 
+impl Change {
+    /// The process has ended when another one begins at this time.
+    pub fn end_before(&mut self, t: f64) {
+        if self.t >= t {
+            (self.t, self.is_after) = (t, false);
+        }
+    }
+}
+
 /// The changes of a process. `bytes` are those at the marker of a place, and those from then until the next marker.
 /// Of markers with one time, the highest counts at the moment.
 pub fn changes(finding: &Finding, bytes: impl Fn(&[Visit], usize) -> [f64; 2]) -> Vec<Change> {
