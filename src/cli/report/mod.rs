@@ -171,7 +171,10 @@ impl Args {
         let written = match self.request {
             _ if self.json => json::write(&mut out, findings, files, &requests),
             _ if findings.is_empty() => Ok(()),
-            Some(form) => write!(out, "{}", request::specification(&requests, form)),
+            Some(form) => {
+                request::notes(&requests).into_iter().for_each(note);
+                write!(out, "{}", request::specification(&requests, form))
+            }
             None => write!(out, "{}", print::report(findings, &requests, length)),
         };
         let written = written.and_then(|()| out.flush());

@@ -36,6 +36,9 @@ pub struct Request {
     pub job_bytes: Option<f64>,
     /// A process grows, and the request does not contain the growth until the end of the job.
     pub grows_beyond: bool,
+    /// Of such a process without rounds no growth can be added.
+    #[serde(skip)]
+    pub grows_without_rounds: bool,
 }
 
 /// One request per site, the servers first. `rounds` are those of the whole job.
@@ -59,12 +62,14 @@ pub fn requests(findings: &[Finding], rounds: Option<u64>) -> Vec<Request> {
             let machines = machines.iter().filter_map(|uses| needed(uses));
             machines.reduce(f64::max)
         };
+        let has = |is: fn(&Use) -> bool| machines.iter().flatten().any(is);
         Some(Request {
             role,
             site,
             bytes: most(|uses| needed(uses.iter()))?,
             job_bytes: most(needed_by_a_job),
-            grows_beyond: machines.iter().flatten().any(|one| one.grows_beyond),
+            grows_beyond: has(|one| one.grows_beyond),
+            grows_without_rounds: has(|one| one.grows_beyond && !one.has_rounds),
         })
     };
     sites.into_iter().filter_map(request).collect()
@@ -85,6 +90,7 @@ struct Use<'a> {
     changes: Vec<Change>,
     /// The growth is not known.
     grows_beyond: bool,
+    has_rounds: bool,
 }
 
 impl<'a> Use<'a> {
@@ -118,6 +124,7 @@ impl<'a> Use<'a> {
             is_parent: ["SP", "CP"].contains(&&*finding.process.proc),
             changes,
             grows_beyond: growth.is_none(),
+            has_rounds: finding.unit == Unit::Round,
         }
     }
 }
