@@ -39,6 +39,8 @@ pub struct Request {
     /// Of such a process without rounds no growth can be added.
     #[serde(skip)]
     pub grows_without_rounds: bool,
+    /// The kernel killed a process at this size, or at a smaller one.
+    pub more_than_bytes: Option<f64>,
 }
 
 /// One request per site, the servers first. `rounds` are those of the whole job.
@@ -53,7 +55,10 @@ pub fn requests(findings: &[Finding], rounds: Option<u64>) -> Vec<Request> {
     }
     let request = |((role, site), machines): ((Role, String), Machines)| {
         let machines = machines.values().map(|all| {
-            let uses = all.iter().map(|finding| Use::of(finding, all, rounds));
+            let uses = all.iter().map(|finding| Use {
+                floor: floor(finding, findings),
+                ..Use::of(finding, all, rounds)
+            });
             uses.collect()
         });
         let machines: Vec<Vec<Use>> = machines.collect();
@@ -63,10 +68,14 @@ pub fn requests(findings: &[Finding], rounds: Option<u64>) -> Vec<Request> {
             machines.reduce(f64::max)
         };
         let has = |is: fn(&Use) -> bool| machines.iter().flatten().any(is);
+        let bytes = most(|uses| needed(uses.iter()))?;
+        let kills = machines.iter().flatten().filter(|one| one.is_killed);
+        let floor = kills.filter_map(|one| one.floor).reduce(f64::max);
         Some(Request {
             role,
             site,
-            bytes: most(|uses| needed(uses.iter()))?,
+            bytes,
+            more_than_bytes: floor.filter(|floor| bytes <= rounded(floor * MARGIN)),
             job_bytes: most(needed_by_a_job),
             grows_beyond: has(|one| one.grows_beyond),
             grows_without_rounds: has(|one| one.grows_beyond && !one.has_rounds),
@@ -91,6 +100,9 @@ struct Use<'a> {
     /// The growth is not known.
     grows_beyond: bool,
     has_rounds: bool,
+    is_killed: bool,
+    /// The least need of the control group without other sites, where a limit was too low.
+    floor: Option<f64>,
 }
 
 impl<'a> Use<'a> {
@@ -125,8 +137,31 @@ impl<'a> Use<'a> {
             changes,
             grows_beyond: growth.is_none(),
             has_rounds: finding.unit == Unit::Round,
+            is_killed: finding.is_killed(),
+            floor: None,
         }
     }
+}
+
+/// The bytes of the control group at a kill or with a refused allocation, without those of other sites.
+fn floor(finding: &Finding, findings: &[Finding]) -> Option<f64> {
+    let process = finding.process;
+    let kill = finding.kill.as_ref().filter(|_| finding.is_killed());
+    let limit = kill.map(|kill| kill.limit);
+    let refused = process.refused.as_ref().and_then(|one| one.needed_bytes);
+    let refused = refused.map(|bytes| bytes as f64);
+    let needed = limit.into_iter().chain(refused).reduce(f64::max)?;
+    let group = |one: &Process| (one.host.clone(), one.boot, one.cgroup, one.cgroup_limit);
+    let is_other = |other: &&Process| {
+        let runs = !other.has_exited || other.last_time() >= process.last_time();
+        runs && group(other) == group(process) && other.site_or_name() != process.site_or_name()
+    };
+    let others = findings.iter().map(|one| one.process).filter(is_other);
+    let last = others.filter_map(|other| Some(other.last_visit()?.1.sizes));
+    let held: f64 = last
+        .map(|sizes| sizes.rss() - sizes.get(Size::File).unwrap_or(0.0))
+        .sum();
+    Some((needed - held).max(0.0))
 }
 
 /// The time at which the next process of the same kind begins, if it goes on with the rounds.
@@ -177,10 +212,16 @@ fn needed_by_a_job(uses: &[Use]) -> Option<f64> {
     jobs.into_iter().filter_map(of_job).reduce(f64::max)
 }
 
-/// The highest sum of processes that ran at once, rounded up. `None` without times.
-fn needed<'a>(uses: impl Iterator<Item = &'a Use<'a>>) -> Option<f64> {
+/// The highest sum of processes that ran at once, or the highest floor. `None` without times.
+fn needed<'a>(uses: impl Iterator<Item = &'a Use<'a>> + Clone) -> Option<f64> {
+    let floors = uses.clone().filter_map(|one| one.floor);
+    let floor = floors.fold(0.0, f64::max) * MARGIN;
     let sum = Timeline::of(uses.map(|one| &one.changes), f64::NAN)?.sum();
-    Some((sum.peak / STEP).ceil() * STEP)
+    Some(rounded(sum.peak.max(floor)))
+}
+
+fn rounded(bytes: f64) -> f64 {
+    (bytes / STEP).ceil() * STEP
 }
 
 #[cfg(test)]
@@ -272,7 +313,37 @@ mod tests {
         let findings = analyse_ended(processes(killed.chain(next)));
         assert!(findings[0].is_killed());
         let found = requests(&findings, None);
-        assert!(is_near(found[0].bytes, 300.0, 1.0), "{found:?}");
+        // More than the limit of the killed one, and less than both.
+        assert_eq!(found[0].bytes, 350.0 * MB, "{found:?}");
+    }
+
+    #[test]
+    fn the_limit_of_a_kill_and_the_room_for_a_refused_allocation_are_a_floor_without_other_sites() {
+        let of = |pid: u32, site: &str, proc: &str, round: usize, rss: f64| Marker {
+            stage: if round == 0 { "load" } else { "send" }.into(),
+            site: Some(site.to_owned()),
+            cgroup_limit_bytes: bytes(1000.0),
+            cgroup_oom_kills: Some(u64::from(round > 9)),
+            ..marker(pid, proc, round, rss)
+        };
+        let killed = |site: &str| {
+            let trainer = (0..9).map(|round| of(1, "site-1", "TR", round, 320.0));
+            let other = (0..12).map(|round| of(2, site, "CJ", round, 120.0));
+            let all = processes(trainer.chain(other).collect::<Vec<_>>());
+            requests(&analyse_ended(all), None).swap_remove(0)
+        };
+        let (alone, shared) = (killed("site-1"), killed("site-2"));
+        assert_eq!(alone.more_than_bytes, Some(1000.0 * MB));
+        assert_eq!(alone.bytes, 1050.0 * MB);
+        assert_eq!(shared.more_than_bytes, Some(900.0 * MB));
+        let refused = (0..6).map(|round| Marker {
+            asked_bytes: bytes(400.0).filter(|_| round == 3),
+            left_bytes: bytes(330.0),
+            ..of(1, "site-1", "TR", round, 320.0)
+        });
+        let found = requests_of(refused.collect(), None);
+        assert!(found[0].bytes >= 1070.0 * MB && found[0].bytes < 1.1 * 1070.0 * MB);
+        assert_eq!(found[0].more_than_bytes, None);
     }
 
     #[test]

@@ -38,8 +38,17 @@ pub fn notes(requests: &[Request]) -> Vec<String> {
     let unknown = "a process without rounds grows, and its growth until its end is not added";
     let with_rounds = has(|one| one.grows_beyond && !one.grows_without_rounds).then_some(rounds);
     let without = has(|one| one.grows_without_rounds).then_some(unknown);
-    let notes = with_rounds.into_iter().chain(without);
-    notes.map(str::to_owned).collect()
+    let killed = requests.iter().filter_map(|one| {
+        let (limit, site) = (size(one.more_than_bytes?), printable(&one.site));
+        Some(format!(
+            "{site} needs more than {limit}: the kernel killed a process there"
+        ))
+    });
+    let growth = with_rounds.into_iter().chain(without);
+    killed
+        .take(NAMED_SITES)
+        .chain(growth.map(str::to_owned))
+        .collect()
 }
 
 /// The entries for the sites of one role.
@@ -109,6 +118,7 @@ mod tests {
             job_bytes: Some(megabytes * MB - 100.0 * MB),
             grows_beyond: false,
             grows_without_rounds: false,
+            more_than_bytes: None,
         }
     }
 
