@@ -4,7 +4,8 @@
 //! Between two markers a process counts with its highest memory since the first of them. Pages of mapped files do not
 //! count, because the kernel drops them at a limit.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::hash::Hash;
 
 use serde::Serialize;
 
@@ -41,6 +42,8 @@ pub struct Request {
     pub grows_without_rounds: bool,
     /// The kernel killed a process at this size, or at a smaller one.
     pub more_than_bytes: Option<f64>,
+    /// Its control group held so much that the kernel cannot drop, which is more than the processes of the report need.
+    pub group_held_bytes: Option<f64>,
 }
 
 /// One request per site, the servers first. `rounds` are those of the whole job.
@@ -76,12 +79,53 @@ pub fn requests(findings: &[Finding], rounds: Option<u64>) -> Vec<Request> {
             site,
             bytes,
             more_than_bytes: floor.filter(|floor| bytes <= rounded(floor * MARGIN)),
+            group_held_bytes: None,
             job_bytes: most(needed_by_a_job),
             grows_beyond: has(|one| one.grows_beyond),
             grows_without_rounds: has(|one| one.grows_beyond && !one.has_rounds),
         })
     };
-    sites.into_iter().filter_map(request).collect()
+    let requests = sites.into_iter().filter_map(request);
+    let requests = requests.map(|one| ((one.role, one.site.clone()), one));
+    let mut requests: BTreeMap<(Role, String), Request> = requests.collect();
+    for (held, sites) in groups(findings) {
+        let needed = sites
+            .iter()
+            .filter_map(|site| Some(requests.get(site)?.bytes));
+        if held > needed.sum() {
+            for site in &sites {
+                let request = requests.get_mut(site);
+                request
+                    .into_iter()
+                    .for_each(|one| one.group_held_bytes = Some(held));
+            }
+        }
+    }
+    requests.into_values().collect()
+}
+
+/// For each control group the most memory that the kernel cannot drop, and the sites with a process in it.
+fn groups(findings: &[Finding]) -> Vec<(f64, BTreeSet<(Role, String)>)> {
+    let mut groups: HashMap<_, (f64, BTreeSet<_>)> = HashMap::new();
+    for finding in findings {
+        let process = finding.process;
+        let held = process.points().filter_map(|point| {
+            let get = |size| point.sizes.get(size);
+            Some(get(Size::Cgroup)? - get(Size::CgroupReclaimable)?)
+        });
+        if let Some(held) = held.reduce(f64::max) {
+            let (most, sites) = groups.entry(group(process)).or_default();
+            *most = most.max(held);
+            sites.insert((role(finding), process.site_or_name()));
+        }
+    }
+    groups.into_values().collect()
+}
+
+/// Identifies the control group.
+fn group(process: &Process) -> impl Eq + Hash + use<'_> {
+    let limit = process.cgroup_limit.map(f64::to_bits);
+    (process.host.as_deref(), process.boot, process.cgroup, limit)
 }
 
 fn role(finding: &Finding) -> Role {
@@ -151,7 +195,6 @@ fn floor(finding: &Finding, findings: &[Finding]) -> Option<f64> {
     let refused = process.refused.as_ref().and_then(|one| one.needed_bytes);
     let refused = refused.map(|bytes| bytes as f64);
     let needed = limit.into_iter().chain(refused).reduce(f64::max)?;
-    let group = |one: &Process| (one.host.clone(), one.boot, one.cgroup, one.cgroup_limit);
     let is_other = |other: &&Process| {
         let runs = !other.has_exited || other.last_time() >= process.last_time();
         runs && group(other) == group(process) && other.site_or_name() != process.site_or_name()
@@ -344,6 +387,23 @@ mod tests {
         let found = requests_of(refused.collect(), None);
         assert!(found[0].bytes >= 1070.0 * MB && found[0].bytes < 1.1 * 1070.0 * MB);
         assert_eq!(found[0].more_than_bytes, None);
+    }
+
+    #[test]
+    fn other_memory_of_the_control_group_is_named_if_it_is_more_than_the_sites_in_it_need() {
+        let held = |group: f64| {
+            let of = |pid: u32, round: usize| Marker {
+                site: Some(format!("site-{pid}")),
+                cgroup_bytes: bytes(group + 500.0),
+                cgroup_reclaimable_bytes: bytes(500.0),
+                cgroup_limit_bytes: bytes(4000.0),
+                ..marker(pid, "TR", round, 320.0)
+            };
+            let both = |round| [of(1, round), of(2, round)];
+            requests_of((0..6).flat_map(both).collect(), None)[1].group_held_bytes
+        };
+        assert_eq!(held(640.0), None);
+        assert_eq!(held(2900.0), Some(2900.0 * MB));
     }
 
     #[test]

@@ -44,11 +44,17 @@ pub fn notes(requests: &[Request]) -> Vec<String> {
             "{site} needs more than {limit}: the kernel killed a process there"
         ))
     });
-    let growth = with_rounds.into_iter().chain(without);
-    killed
-        .take(NAMED_SITES)
-        .chain(growth.map(str::to_owned))
-        .collect()
+    // Sites that share a control group held as much.
+    let groups = requests.chunk_by(|a, b| a.group_held_bytes == b.group_held_bytes);
+    let groups = groups.filter_map(|sites| {
+        let (held, site) = (size(sites[0].group_held_bytes?), printable(&sites[0].site));
+        Some(format!(
+            "the control group of {site} held {held}, more than these processes"
+        ))
+    });
+    let growth = with_rounds.into_iter().chain(without).map(str::to_owned);
+    let limits = killed.take(NAMED_SITES).chain(groups.take(NAMED_SITES));
+    limits.chain(growth).collect()
 }
 
 /// The entries for the sites of one role.
@@ -119,6 +125,7 @@ mod tests {
             grows_beyond: false,
             grows_without_rounds: false,
             more_than_bytes: None,
+            group_held_bytes: None,
         }
     }
 
