@@ -143,6 +143,8 @@ pub struct Finding<'a> {
     pub cached: Level,
     /// Growth of PyTorch's memory on GPUs.
     pub gpu_growth: Option<GpuGrowth>,
+    /// The time at which a process of the same kind begins that goes on with the rounds.
+    pub next_begins: Option<f64>,
 }
 
 #[derive(Clone)]

@@ -48,31 +48,23 @@ pub struct Request {
 
 /// One request per site, the servers first. `rounds` are those of the whole job.
 pub fn requests(findings: &[Finding], rounds: Option<u64>) -> Vec<Request> {
-    type Machines<'a> = BTreeMap<Option<&'a str>, Vec<&'a Finding<'a>>>;
+    type Machines<'a> = BTreeMap<Option<&'a str>, Vec<Use<'a>>>;
     let mut sites: BTreeMap<(Role, String), Machines> = BTreeMap::new();
     for finding in findings {
         let site = (role(finding), finding.process.site_or_name());
         let machines = sites.entry(site).or_default();
-        let machine = machines.entry(finding.process.host.as_deref());
-        machine.or_default().push(finding);
+        let uses = machines.entry(finding.process.host.as_deref()).or_default();
+        uses.push(Use::of(finding, findings, rounds));
     }
     let request = |((role, site), machines): ((Role, String), Machines)| {
-        let machines = machines.values().map(|all| {
-            let uses = all.iter().map(|finding| Use {
-                floor: floor(finding, findings),
-                ..Use::of(finding, all, rounds)
-            });
-            uses.collect()
-        });
-        let machines: Vec<Vec<Use>> = machines.collect();
         // A site of several machines needs as much on each as on the one that needs most.
         let most = |needed: fn(&[Use]) -> Option<f64>| {
-            let machines = machines.iter().filter_map(|uses| needed(uses));
+            let machines = machines.values().filter_map(|uses| needed(uses));
             machines.reduce(f64::max)
         };
-        let has = |is: fn(&Use) -> bool| machines.iter().flatten().any(is);
+        let has = |is: fn(&Use) -> bool| machines.values().flatten().any(is);
         let bytes = most(|uses| needed(uses.iter()))?;
-        let kills = machines.iter().flatten().filter(|one| one.is_killed);
+        let kills = machines.values().flatten().filter(|one| one.is_killed);
         let floor = kills.filter_map(|one| one.floor).reduce(f64::max);
         Some(Request {
             role,
@@ -150,8 +142,7 @@ struct Use<'a> {
 }
 
 impl<'a> Use<'a> {
-    /// `all` are those of the same site and machine.
-    fn of(finding: &Finding<'a>, all: &[&Finding], rounds: Option<u64>) -> Use<'a> {
+    fn of(finding: &Finding<'a>, findings: &[Finding], rounds: Option<u64>) -> Use<'a> {
         let growth = growth_to_come(finding, rounds);
         let needed = |marker: &Visit, bytes: f64| {
             // Most pages of files are shared, too, and must not be subtracted twice.
@@ -169,20 +160,14 @@ impl<'a> Use<'a> {
             };
             [highest(marker).max(after), after]
         };
-        let mut changes = changes(finding, bytes);
-        if let Some(next) = start_of_next(finding.process, all) {
-            changes
-                .iter_mut()
-                .for_each(|change| change.end_before(next));
-        }
         Use {
             job: finding.process.job.as_deref(),
             is_parent: ["SP", "CP"].contains(&&*finding.process.proc),
-            changes,
+            changes: changes(finding, bytes),
             grows_beyond: growth.is_none(),
             has_rounds: finding.unit == Unit::Round,
             is_killed: finding.is_killed(),
-            floor: None,
+            floor: floor(finding, findings),
         }
     }
 }
@@ -205,26 +190,6 @@ fn floor(finding: &Finding, findings: &[Finding]) -> Option<f64> {
         .map(|sizes| sizes.rss() - sizes.get(Size::File).unwrap_or(0.0))
         .sum();
     Some((needed - held).max(0.0))
-}
-
-/// The time at which the next process of the same kind begins, if it goes on with the rounds.
-fn start_of_next(process: &Process, all: &[&Finding]) -> Option<f64> {
-    let last = process.last_time()?;
-    let is_same = |next: &Process| {
-        next.proc == process.proc && next.program == process.program && next.name == process.name
-    };
-    let begins = |next: &Process| {
-        next.first_time
-            .filter(|begin| *begin >= last && is_same(next))
-    };
-    let later = all
-        .iter()
-        .filter_map(|next| Some((begins(next.process)?, next.process)));
-    let (begin, next) = later.min_by(|a, b| a.0.total_cmp(&b.0))?;
-    let rounds =
-        |one: &'_ Process| -> Vec<i64> { one.points().filter_map(|point| point.round).collect() };
-    let goes_on = rounds(next).into_iter().min()? >= rounds(process).into_iter().max()?;
-    goes_on.then_some(begin)
 }
 
 /// The upper bound of the growth from the last round to the end of the job; `None` if it is unknown.
