@@ -75,8 +75,8 @@ pub struct Args {
     ///
     /// growth:5MB/round or growth:1GB/hour fails when the whole 95 % interval is above this size. A
     /// process that warms up, has cyclic garbage or too few rounds does not meet it, and a rate per
-    /// hour needs a minute of markers. peak:8GB fails when RSS was higher, limit:24h when a growing process
-    /// reaches its memory limit sooner, verdict:retention when a process has this verdict.
+    /// hour needs a minute of markers. peak:8GB fails when RSS was higher, limit:24h when a process or its
+    /// control group grows and reaches its limit sooner, verdict:retention when a process has this verdict.
     #[arg(long, value_name = "CONDITION")]
     fail_on: Vec<Condition>,
 }
@@ -171,7 +171,10 @@ impl Args {
         let written = match self.request {
             _ if self.json => json::write(&mut out, findings, files, &requests),
             _ if findings.is_empty() => Ok(()),
-            Some(form) => write!(out, "{}", request::specification(&requests, form)),
+            Some(form) => {
+                request::notes(&requests).into_iter().for_each(note);
+                write!(out, "{}", request::specification(&requests, form))
+            }
             None => write!(out, "{}", print::report(findings, &requests, length)),
         };
         let written = written.and_then(|()| out.flush());

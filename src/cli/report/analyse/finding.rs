@@ -143,6 +143,8 @@ pub struct Finding<'a> {
     pub cached: Level,
     /// Growth of PyTorch's memory on GPUs.
     pub gpu_growth: Option<GpuGrowth>,
+    /// The time at which a process of the same kind begins that goes on with the rounds.
+    pub next_begins: Option<f64>,
 }
 
 #[derive(Clone)]
@@ -217,17 +219,21 @@ impl Finding<'_> {
         peak.unwrap_or(self.trend.slope)
     }
 
-    /// The growth that counts for a limit: no pages in swap, and no pages of files, which the kernel drops there. `None`
-    /// without such growth.
+    /// The growth that counts for a limit: no pages in swap, and no pages of files, which the kernel drops there. `None` if
+    /// the rest is less than half of what matters.
     pub fn growth_to_limit(&self) -> Option<Estimate> {
-        let of_files = match self.verdict {
-            Verdict::FileBacked if !self.parts.is_mostly_shared() => self.parts.file,
-            Verdict::Swap => None,
-            verdict => return verdict.is_growth().then(|| self.fastest_growth()),
+        let growth = match self.verdict {
+            Verdict::Swap => self.peak_growth.as_ref()?.slope,
+            verdict => verdict.is_growth().then(|| self.fastest_growth())?,
         };
-        let of_files = of_files.unwrap_or(0.0);
-        let peak = self.peak_growth.as_ref()?.slope;
-        Some(peak.map(|rate| rate - of_files))
+        let of_files = match self.quantity {
+            Quantity::Live | Quantity::AfterCollections | Quantity::Swap => 0.0,
+            Quantity::Footprint | Quantity::WithoutCached | Quantity::Peak => {
+                self.parts.file.unwrap_or(0.0).max(0.0)
+            }
+        };
+        let rest = growth.map(|rate| rate - of_files);
+        (2.0 * rest.value > self.trend.threshold).then_some(rest)
     }
 
     /// The unit of `rounds`. If the axis shows minutes, `rounds` counts markers.

@@ -7,7 +7,8 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 
-use crate::report::model::{KillCount, Point, Process};
+use super::stats::{median, MIN_ROUNDS};
+use crate::report::model::{KillCount, Process, Series};
 use flarena_shared::stages::Stage;
 
 /// The evidence that the kernel killed a process.
@@ -44,6 +45,9 @@ impl Kill {
 
 /// A process whose control group comes so near to its limit may be killed at the next allocation.
 const NEAR_LIMIT: f64 = 0.95;
+/// Its last marker rises if it exceeds the median of its stage by so many median changes, and by this share of the limit.
+const NOISE: f64 = 3.0;
+const LEAST_RISE: f64 = 0.001;
 /// More candidates for one kill are counted.
 const MAX_NAMED: usize = 10;
 /// Clocks of processes on one machine agree, but a marker is written a moment after its count is read.
@@ -172,12 +176,22 @@ fn counts(members: &[Member]) -> Vec<KillCount> {
     }
 }
 
-/// A forked worker near the limit is no suspect: Python ends it by `_exit`, without the marker `exit`.
+/// A forked worker near the limit is no suspect: Python ends it by `_exit`, without the marker `exit`. Neither is a process
+/// that stood as near to the limit in the rounds before.
 fn is_near_limit(Member { process, limit, .. }: &Member) -> bool {
-    let is_near = |(stage, point): (&str, &Point)| {
-        stage == Stage::AtLimit.name() || point.sizes.unreclaimable() >= NEAR_LIMIT * limit
+    let Some((stage, last)) = process.last_visit().filter(|_| process.loaded.is_some()) else {
+        return false;
     };
-    process.loaded.is_some() && process.last_visit().is_some_and(is_near)
+    let rises = || {
+        let earlier = process.series(stage).into_iter().flat_map(Series::points);
+        let earlier = earlier.filter(|point| point.order != last.order);
+        let uses: Vec<f64> = earlier.map(|point| point.sizes.unreclaimable()).collect();
+        let changes = uses.windows(2).map(|pair| (pair[1] - pair[0]).abs());
+        let noise = NOISE * median(&changes.collect::<Vec<f64>>()) + LEAST_RISE * limit;
+        uses.len() < MIN_ROUNDS || last.sizes.unreclaimable() > median(&uses) + noise
+    };
+    let is_near = last.sizes.unreclaimable() >= NEAR_LIMIT * limit;
+    stage == Stage::AtLimit.name() || is_near && rises()
 }
 
 #[cfg(test)]
@@ -253,6 +267,32 @@ mod tests {
         let refused = [one(800.0).as_slice(), &[(7, 86.0, "at_limit", 0.0, 800.0)]].concat();
         let (_, kill) = kills(&refused).remove(0);
         assert_eq!(kill.stage.as_deref(), Some("train"));
+    }
+
+    #[test]
+    fn a_process_that_stood_near_the_limit_in_all_rounds_was_not_killed_by_that_evidence() {
+        let is_killed = |leak: f64| {
+            let send = |round: usize| {
+                let noise = (round * 7 % 5) as f64 / 5.0;
+                (
+                    7,
+                    10.0 * round as f64,
+                    "send",
+                    0.0,
+                    980.0 + noise - leak * (20 - round) as f64,
+                )
+            };
+            let load = [(7, 0.0, "load", 0.0, 5.0)];
+            !kills(
+                &load
+                    .into_iter()
+                    .chain((1..=20).map(send))
+                    .collect::<Vec<Row>>(),
+            )
+            .is_empty()
+        };
+        assert!(!is_killed(0.0));
+        assert!(is_killed(1.0));
     }
 
     #[test]

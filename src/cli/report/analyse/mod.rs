@@ -70,17 +70,48 @@ pub fn findings<'a>(
     }
     let typical = shares.iter().map(|(kind, all)| (*kind, median(all)));
     let typical: BTreeMap<_, f64> = typical.collect();
+    let mut starts: BTreeMap<_, Vec<(f64, &Process)>> = BTreeMap::new();
+    for process in processes {
+        let starts = starts.entry(task(process)).or_default();
+        starts.extend(process.first_time.map(|first| (first, process)));
+    }
+    for starts in starts.values_mut() {
+        starts.sort_by(|a, b| a.0.total_cmp(&b.0));
+    }
     let judged = found.into_iter().map(|one| {
         let swings = one.swing_share.is_some() && typical[&kind(one.process)] > SWING_SHARE;
         let verdict = match one.verdict {
             Verdict::Flat | Verdict::Unclear if swings => Verdict::CyclicGarbage,
             verdict => verdict,
         };
-        Finding { verdict, ..one }
+        let next_begins = next_begins(one.process, &starts[&task(one.process)]);
+        Finding {
+            verdict,
+            next_begins,
+            ..one
+        }
     });
     let mut judged: Vec<Finding> = judged.collect();
     judged.sort_by_cached_key(urgency);
     judged
+}
+
+/// Processes with the same task on one machine may go on with the rounds of each other.
+fn task(process: &Process) -> impl Ord + use<'_> {
+    let names = (&process.proc, &process.program, &process.name);
+    (&process.host, &process.sites, &process.role, names)
+}
+
+/// The start of the next one in `starts`, if its first round is not before the last round of the process.
+fn next_begins(process: &Process, starts: &[(f64, &Process)]) -> Option<f64> {
+    let last = process.last_time()?;
+    let later = starts.partition_point(|(first, _)| *first < last);
+    let mut later = starts[later..].iter();
+    let (begin, next) = later.find(|(_, other)| !std::ptr::eq(*other, process))?;
+    let rounds =
+        |one: &Process| -> Vec<i64> { one.points().filter_map(|point| point.round).collect() };
+    let goes_on = rounds(next).into_iter().min()? >= rounds(process).into_iter().max()?;
+    goes_on.then_some(*begin)
 }
 
 /// Killed processes come first, then candidates for a kill, then those that grow, the fastest first. The others are

@@ -69,7 +69,7 @@ fn seconds_between(pair: &[Point]) -> Option<f64> {
 /// than ten times the median round are left out, and their sum is returned.
 fn seconds_per_round(x: &[f64], mut times: Vec<f64>) -> Option<(Estimate, Option<f64>)> {
     const LONG_PAUSE: f64 = 10.0;
-    /// More frequent pauses belong to the pace.
+    /// More frequent pauses, if there is more than one, belong to the pace.
     const MIN_ROUNDS_PER_PAUSE: usize = 10;
     let rounds: Vec<f64> = x.windows(2).map(|pair| pair[1] - pair[0]).collect();
     let per_round = |times: &[f64]| -> Vec<f64> {
@@ -80,7 +80,7 @@ fn seconds_per_round(x: &[f64], mut times: Vec<f64>) -> Option<(Estimate, Option
     let usual = |at: usize| typical * rounds[at];
     let is_long = |at: &usize| typical > 0.0 && times[*at] > LONG_PAUSE * usual(*at);
     let mut pauses: Vec<usize> = (0..times.len()).filter(is_long).collect();
-    if MIN_ROUNDS_PER_PAUSE * pauses.len() > times.len() {
+    if pauses.len() > 1 && MIN_ROUNDS_PER_PAUSE * pauses.len() > times.len() {
         pauses.clear();
     }
     let pause = pauses.iter().map(|at| times[*at]).reduce(f64::add);

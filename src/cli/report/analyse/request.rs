@@ -4,13 +4,14 @@
 //! Between two markers a process counts with its highest memory since the first of them. Pages of mapped files do not
 //! count, because the kernel drops them at a limit.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::hash::Hash;
 
 use serde::Serialize;
 
 use super::together::{changes, Change, Timeline, Visit};
 use super::{Finding, Verdict};
-use crate::report::model::{Size, Unit};
+use crate::report::model::{Process, Size, Unit};
 use crate::report::units::MB;
 
 /// Measured by scripts/bench/request.py: pages of files in use, memory of the kernel, and the difference between runs.
@@ -36,6 +37,13 @@ pub struct Request {
     pub job_bytes: Option<f64>,
     /// A process grows, and the request does not contain the growth until the end of the job.
     pub grows_beyond: bool,
+    /// Of such a process without rounds no growth can be added.
+    #[serde(skip)]
+    pub grows_without_rounds: bool,
+    /// The kernel killed a process at this size, or at a smaller one.
+    pub more_than_bytes: Option<f64>,
+    /// Its control group held so much that the kernel cannot drop, which is more than the processes of the report need.
+    pub group_held_bytes: Option<f64>,
 }
 
 /// One request per site, the servers first. `rounds` are those of the whole job.
@@ -46,7 +54,7 @@ pub fn requests(findings: &[Finding], rounds: Option<u64>) -> Vec<Request> {
         let site = (role(finding), finding.process.site_or_name());
         let machines = sites.entry(site).or_default();
         let uses = machines.entry(finding.process.host.as_deref()).or_default();
-        uses.push(Use::of(finding, rounds));
+        uses.push(Use::of(finding, findings, rounds));
     }
     let request = |((role, site), machines): ((Role, String), Machines)| {
         // A site of several machines needs as much on each as on the one that needs most.
@@ -54,15 +62,62 @@ pub fn requests(findings: &[Finding], rounds: Option<u64>) -> Vec<Request> {
             let machines = machines.values().filter_map(|uses| needed(uses));
             machines.reduce(f64::max)
         };
+        let has = |is: fn(&Use) -> bool| machines.values().flatten().any(is);
+        let bytes = most(|uses| needed(uses.iter()))?;
+        let kills = machines.values().flatten().filter(|one| one.is_killed);
+        let floor = kills.filter_map(|one| one.floor).reduce(f64::max);
         Some(Request {
             role,
             site,
-            bytes: most(|uses| needed(uses.iter()))?,
+            bytes,
+            more_than_bytes: floor.filter(|floor| bytes <= rounded(floor * MARGIN)),
+            group_held_bytes: None,
             job_bytes: most(needed_by_a_job),
-            grows_beyond: machines.values().flatten().any(|one| one.grows_beyond),
+            grows_beyond: has(|one| one.grows_beyond),
+            grows_without_rounds: has(|one| one.grows_beyond && !one.has_rounds),
         })
     };
-    sites.into_iter().filter_map(request).collect()
+    let requests = sites.into_iter().filter_map(request);
+    let requests = requests.map(|one| ((one.role, one.site.clone()), one));
+    let mut requests: BTreeMap<(Role, String), Request> = requests.collect();
+    for (held, sites) in groups(findings) {
+        let needed = sites
+            .iter()
+            .filter_map(|site| Some(requests.get(site)?.bytes));
+        if held > needed.sum() {
+            for site in &sites {
+                let request = requests.get_mut(site);
+                request
+                    .into_iter()
+                    .for_each(|one| one.group_held_bytes = Some(held));
+            }
+        }
+    }
+    requests.into_values().collect()
+}
+
+/// For each control group the most memory that the kernel cannot drop, and the sites with a process in it.
+fn groups(findings: &[Finding]) -> Vec<(f64, BTreeSet<(Role, String)>)> {
+    let mut groups: HashMap<_, (f64, BTreeSet<_>)> = HashMap::new();
+    for finding in findings {
+        let process = finding.process;
+        let held = process.points().filter_map(|point| {
+            let get = |size| point.sizes.get(size);
+            Some(get(Size::Cgroup)? - get(Size::CgroupReclaimable)?)
+        });
+        if let Some(held) = held.reduce(f64::max) {
+            let (most, sites) = groups.entry(group(process)).or_default();
+            *most = most.max(held);
+            sites.insert((role(finding), process.site_or_name()));
+        }
+    }
+    groups.into_values().collect()
+}
+
+/// Identifies the control group.
+fn group(process: &Process) -> impl Eq + Hash + use<'_> {
+    let limit = process.cgroup_limit.map(f64::to_bits);
+    (process.host.as_deref(), process.boot, process.cgroup, limit)
 }
 
 fn role(finding: &Finding) -> Role {
@@ -80,10 +135,14 @@ struct Use<'a> {
     changes: Vec<Change>,
     /// The growth is not known.
     grows_beyond: bool,
+    has_rounds: bool,
+    is_killed: bool,
+    /// The least need of the control group without other sites, where a limit was too low.
+    floor: Option<f64>,
 }
 
 impl<'a> Use<'a> {
-    fn of(finding: &Finding<'a>, rounds: Option<u64>) -> Use<'a> {
+    fn of(finding: &Finding<'a>, findings: &[Finding], rounds: Option<u64>) -> Use<'a> {
         let growth = growth_to_come(finding, rounds);
         let needed = |marker: &Visit, bytes: f64| {
             // Most pages of files are shared, too, and must not be subtracted twice.
@@ -106,23 +165,48 @@ impl<'a> Use<'a> {
             is_parent: ["SP", "CP"].contains(&&*finding.process.proc),
             changes: changes(finding, bytes),
             grows_beyond: growth.is_none(),
+            has_rounds: finding.unit == Unit::Round,
+            is_killed: finding.is_killed(),
+            floor: floor(finding, findings),
         }
     }
 }
 
+/// The bytes of the control group at a kill or with a refused allocation, without those of other sites.
+fn floor(finding: &Finding, findings: &[Finding]) -> Option<f64> {
+    let process = finding.process;
+    let kill = finding.kill.as_ref().filter(|_| finding.is_killed());
+    let limit = kill.map(|kill| kill.limit);
+    let refused = process.refused.as_ref().and_then(|one| one.needed_bytes);
+    let refused = refused.map(|bytes| bytes as f64);
+    let needed = limit.into_iter().chain(refused).reduce(f64::max)?;
+    let is_other = |other: &&Process| {
+        let runs = !other.has_exited || other.last_time() >= process.last_time();
+        runs && group(other) == group(process) && other.site_or_name() != process.site_or_name()
+    };
+    let others = findings.iter().map(|one| one.process).filter(is_other);
+    let last = others.filter_map(|other| Some(other.last_visit()?.1.sizes));
+    let held: f64 = last
+        .map(|sizes| sizes.rss() - sizes.get(Size::File).unwrap_or(0.0))
+        .sum();
+    Some((needed - held).max(0.0))
+}
+
 /// The upper bound of the growth from the last round to the end of the job; `None` if it is unknown.
 fn growth_to_come(finding: &Finding, rounds: Option<u64>) -> Option<f64> {
-    let parts = &finding.parts;
-    let is_dropped = finding.verdict == Verdict::FileBacked && !parts.is_mostly_shared();
-    if !finding.verdict.is_growth() || is_dropped && finding.peak_growth.is_none() {
+    // With a higher limit the pages in swap would stay in memory.
+    let growth = match finding.verdict {
+        Verdict::Swap => Some(finding.fastest_growth()),
+        _ => finding.growth_to_limit(),
+    };
+    let Some(growth) = growth else {
         return Some(0.0);
-    }
+    };
     let in_rounds = finding.unit == Unit::Round;
     let last = finding.series.points().last()?;
     let last = last.round.filter(|_| in_rounds)?;
     let left = rounds?.saturating_sub(1).saturating_sub(last.max(0) as u64);
-    let growth = finding.fastest_growth().high - parts.file.unwrap_or(0.0);
-    Some(left as f64 * growth.max(0.0))
+    Some(left as f64 * growth.high.max(0.0))
 }
 
 /// The processes of one job; of several jobs those of the largest. A process without a job belongs to each.
@@ -136,10 +220,16 @@ fn needed_by_a_job(uses: &[Use]) -> Option<f64> {
     jobs.into_iter().filter_map(of_job).reduce(f64::max)
 }
 
-/// The highest sum of processes that ran at once, rounded up. `None` without times.
-fn needed<'a>(uses: impl Iterator<Item = &'a Use<'a>>) -> Option<f64> {
+/// The highest sum of processes that ran at once, or the highest floor. `None` without times.
+fn needed<'a>(uses: impl Iterator<Item = &'a Use<'a>> + Clone) -> Option<f64> {
+    let floors = uses.clone().filter_map(|one| one.floor);
+    let floor = floors.fold(0.0, f64::max) * MARGIN;
     let sum = Timeline::of(uses.map(|one| &one.changes), f64::NAN)?.sum();
-    Some((sum.peak / STEP).ceil() * STEP)
+    Some(rounded(sum.peak.max(floor)))
+}
+
+fn rounded(bytes: f64) -> f64 {
+    (bytes / STEP).ceil() * STEP
 }
 
 #[cfg(test)]
@@ -201,6 +291,22 @@ mod tests {
     }
 
     #[test]
+    fn a_process_without_exit_ends_where_the_one_begins_that_goes_on_with_its_rounds() {
+        let found = |first_round: usize| {
+            let first = (0..30).map(|round| marker(1, "TR", round, 320.0));
+            let second = (30..60).map(|seq| Marker {
+                round: Some((seq - 30 + first_round) as i64),
+                seq: Some(seq as u64 - 30),
+                ..marker(2, "TR", seq, 420.0)
+            });
+            requests_of(first.chain(second).collect(), None)
+        };
+        let (goes_on, begins) = (found(30), found(0));
+        assert!(is_near(goes_on[0].bytes, 400.0, 1.0), "{goes_on:?}");
+        assert!(is_near(begins[0].bytes, 700.0, 2.0), "{begins:?}");
+    }
+
+    #[test]
     fn a_killed_process_does_not_count_beside_the_one_that_follows() {
         let killed = (0..4).map(|round| Marker {
             stage: if round == 0 { "load" } else { "send" }.into(),
@@ -215,7 +321,54 @@ mod tests {
         let findings = analyse_ended(processes(killed.chain(next)));
         assert!(findings[0].is_killed());
         let found = requests(&findings, None);
-        assert!(is_near(found[0].bytes, 300.0, 1.0), "{found:?}");
+        // More than the limit of the killed one, and less than both.
+        assert_eq!(found[0].bytes, 350.0 * MB, "{found:?}");
+    }
+
+    #[test]
+    fn the_limit_of_a_kill_and_the_room_for_a_refused_allocation_are_a_floor_without_other_sites() {
+        let of = |pid: u32, site: &str, proc: &str, round: usize, rss: f64| Marker {
+            stage: if round == 0 { "load" } else { "send" }.into(),
+            site: Some(site.to_owned()),
+            cgroup_limit_bytes: bytes(1000.0),
+            cgroup_oom_kills: Some(u64::from(round > 9)),
+            ..marker(pid, proc, round, rss)
+        };
+        let killed = |site: &str| {
+            let trainer = (0..9).map(|round| of(1, "site-1", "TR", round, 320.0));
+            let other = (0..12).map(|round| of(2, site, "CJ", round, 120.0));
+            let all = processes(trainer.chain(other).collect::<Vec<_>>());
+            requests(&analyse_ended(all), None).swap_remove(0)
+        };
+        let (alone, shared) = (killed("site-1"), killed("site-2"));
+        assert_eq!(alone.more_than_bytes, Some(1000.0 * MB));
+        assert_eq!(alone.bytes, 1050.0 * MB);
+        assert_eq!(shared.more_than_bytes, Some(900.0 * MB));
+        let refused = (0..6).map(|round| Marker {
+            asked_bytes: bytes(400.0).filter(|_| round == 3),
+            left_bytes: bytes(330.0),
+            ..of(1, "site-1", "TR", round, 320.0)
+        });
+        let found = requests_of(refused.collect(), None);
+        assert!(found[0].bytes >= 1070.0 * MB && found[0].bytes < 1.1 * 1070.0 * MB);
+        assert_eq!(found[0].more_than_bytes, None);
+    }
+
+    #[test]
+    fn other_memory_of_the_control_group_is_named_if_it_is_more_than_the_sites_in_it_need() {
+        let held = |group: f64| {
+            let of = |pid: u32, round: usize| Marker {
+                site: Some(format!("site-{pid}")),
+                cgroup_bytes: bytes(group + 500.0),
+                cgroup_reclaimable_bytes: bytes(500.0),
+                cgroup_limit_bytes: bytes(4000.0),
+                ..marker(pid, "TR", round, 320.0)
+            };
+            let both = |round| [of(1, round), of(2, round)];
+            requests_of((0..6).flat_map(both).collect(), None)[1].group_held_bytes
+        };
+        assert_eq!(held(640.0), None);
+        assert_eq!(held(2900.0), Some(2900.0 * MB));
     }
 
     #[test]
@@ -263,5 +416,35 @@ mod tests {
         assert!(!with[0].grows_beyond);
         let more = (with[0].bytes - without[0].bytes) / MB;
         assert!((300.0..350.0).contains(&more), "{more}");
+    }
+
+    #[test]
+    fn the_smaller_leak_beside_more_pages_of_files_is_charged_and_has_a_time_to_the_limit() {
+        let of = |live: f64| {
+            let marker = |round: usize| {
+                let (live, file) = (200.0 + live * round as f64, 50.0 + 9.0 * round as f64);
+                let known = [
+                    (Size::Rss, live + file),
+                    (Size::Anon, live),
+                    (Size::File, file),
+                    (Size::Live, live),
+                ];
+                Marker {
+                    cgroup_limit_bytes: bytes(4000.0),
+                    ..sample(round, sizes(&known))
+                }
+            };
+            let finding = analyse(processes((0..50).map(marker))).remove(0);
+            assert_eq!(finding.verdict, Verdict::FileBacked);
+            finding
+        };
+        let leaks = of(6.0);
+        let megabytes = requests(&[of(6.0)], Some(500))[0].bytes / MB;
+        let needed = 200.0 + 499.0 * 6.0;
+        let range = needed..1.1 * needed;
+        assert!(range.contains(&megabytes), "{megabytes}");
+        assert!(leaks.time_to_limit().is_some());
+        assert!(of(0.0).time_to_limit().is_none());
+        assert!(!requests(&[of(0.0)], None)[0].grows_beyond);
     }
 }

@@ -4,8 +4,8 @@ use serde::Serialize;
 
 use super::between_stages::highest;
 use super::finding::Finding;
-use super::stats::{median, Estimate};
-use crate::report::model::{Point, Process, Series};
+use super::stats::{median, Estimate, Trend};
+use crate::report::model::{Point, Process, Series, Size};
 
 /// So many of the latest rounds show the peak of a round. Single ones are noisy.
 const RECENT_ROUNDS: usize = 5;
@@ -27,9 +27,13 @@ pub enum LimitOf {
 pub struct TimeToLimit {
     pub limit_bytes: f64,
     pub limit_of: LimitOf,
+    /// Growth of the rest of the control group per unit of the finding, which counts beside that of the process.
+    #[serde(rename = "growth_of_others_bytes_per_round")]
+    pub growth_of_others: Option<f64>,
     /// Bytes that are left at the peak of a round. All processes of a control group count for its limit.
     pub left_bytes: f64,
-    /// Seconds until the limit, and their bounds.
+    /// Seconds until the limit, and their bounds. The latest time is 0 if the process is at the limit, and counts pages of
+    /// files that the process has mapped as free: the kernel drops most of them before it kills.
     pub seconds: f64,
     #[serde(rename = "low_95")]
     pub earliest: f64,
@@ -40,24 +44,32 @@ pub struct TimeToLimit {
 impl Finding<'_> {
     /// `None` without growth that counts, a limit or marker times.
     pub fn time_to_limit(&self) -> Option<TimeToLimit> {
-        let growth = self.growth_to_limit()?;
         let pace = self.pace.as_ref()?.seconds;
         let (limit, limit_of) = limit_of(self.process, self.limit)?;
+        let own = self.growth_to_limit();
+        let is_shared = limit_of == LimitOf::Group && (own.is_some() || !self.process.has_exited);
+        let others = is_shared.then(|| growth_of_others(self.series)).flatten();
+        let growth = own.into_iter().chain(others).reduce(sum)?;
         let peaks = recent_peaks(self, growth, limit_of)?;
-        let now = used(self.process.last_visit()?.1, limit_of);
+        let (_, last) = self.process.last_visit()?;
+        let now = used(last, limit_of);
         let left = |peak: f64| (limit - peak.max(now)).max(0.0);
         let highest = peaks.iter().copied().fold(now, f64::max);
         let lowest = peaks.iter().copied().fold(f64::INFINITY, f64::min);
+        let most_left = (limit - lowest.max(now) + mapped(last, limit_of)).max(0.0);
         let typical = left(median(&peaks));
         Some(TimeToLimit {
             limit_bytes: limit,
             limit_of,
+            growth_of_others: others.map(|others| others.value),
             left_bytes: typical,
             seconds: typical / growth.value * pace.value,
-            earliest: left(highest) / growth.high * pace.low.max(0.0),
-            latest: match growth.low > 0.0 {
-                true => left(lowest) / growth.low * pace.high,
-                false => f64::INFINITY,
+            // The limit is hit at the peak of a round, which may come a round before or after that moment.
+            earliest: ((left(highest) / growth.high - 1.0) * pace.low).max(0.0),
+            latest: match () {
+                () if most_left <= 0.0 => 0.0,
+                () if growth.low > 0.0 => (most_left / growth.low + 1.0) * pace.high,
+                () => f64::INFINITY,
             },
         })
     }
@@ -81,6 +93,37 @@ fn used(point: &Point, limit_of: LimitOf) -> f64 {
         LimitOf::Group => point.sizes.unreclaimable(),
         LimitOf::Setting | LimitOf::Option | LimitOf::Machine => point.sizes.footprint(),
     }
+}
+
+/// The part of `used` that the kernel may drop.
+fn mapped(point: &Point, limit_of: LimitOf) -> f64 {
+    let known = |size| point.sizes.get(size).unwrap_or(0.0);
+    let files = known(Size::File);
+    match limit_of {
+        LimitOf::Group => files.min(known(Size::CgroupReclaimable)),
+        LimitOf::Setting | LimitOf::Option | LimitOf::Machine => files,
+    }
+}
+
+fn sum(a: Estimate, b: Estimate) -> Estimate {
+    Estimate {
+        value: a.value + b.value,
+        low: a.low + b.low,
+        high: a.high + b.high,
+    }
+}
+
+/// The growth of all other memory of the control group that the kernel cannot drop. `None` if none is certain.
+fn growth_of_others(series: &Series) -> Option<Estimate> {
+    let known = |point: &Point| {
+        let get = |size| point.sizes.get(size);
+        let held = get(Size::Cgroup)? - get(Size::CgroupReclaimable)?;
+        Some((held, held - (point.sizes.rss() - get(Size::File)?)))
+    };
+    let known: Option<Vec<(f64, f64)>> = series.points().iter().map(known).collect();
+    let (held, others): (Vec<f64>, Vec<f64>) = known?.into_iter().unzip();
+    let trend = Trend::of(&series.positions(), &others, median(&held));
+    trend.is_growing().then_some(trend.slope)
 }
 
 /// The use at the peaks of the latest rounds. Each is raised by the growth until now. The kernel counts the highest RSS of
@@ -154,6 +197,37 @@ pub mod tests {
         let left = 8192.0 - 2048.0 - 23.0 * 100.0;
         assert!((estimate.seconds / (left / 100.0 * 600.0) - 1.0).abs() < 0.01);
         assert!(estimate.earliest <= estimate.seconds && estimate.seconds <= estimate.latest);
+    }
+
+    #[test]
+    fn growth_of_the_rest_of_the_control_group_brings_the_limit_nearer_also_without_own_growth() {
+        let estimate = |own: f64, others: f64, cache: f64| {
+            let marker = |round: usize| {
+                let (x, y) = (round as f64, 30.0 * (round % 3) as f64);
+                let (rss, rest) = (400.0 + own * x, 600.0 + others * x);
+                let sizes = sizes(&[
+                    (Size::Rss, rss),
+                    (Size::File, 30.0),
+                    (Size::Cgroup, rss + rest + 50.0 + y + cache * x),
+                    (Size::CgroupReclaimable, 80.0 + y + cache * x),
+                ]);
+                Marker {
+                    t: Some(60.0 * x),
+                    cgroup_limit_bytes: bytes(2000.0),
+                    ..sample(round, sizes)
+                }
+            };
+            estimate_of(marker, None)
+        };
+        let minutes = |own, others| estimate(own, others, 0.0).unwrap().seconds / 60.0;
+        let left = |growth| (1000.0 - 23.0 * growth) / growth;
+        for (own, others) in [(5.0, 15.0), (0.0, 25.0), (20.0, 0.0)] {
+            let (found, expected) = (minutes(own, others), left(own + others));
+            assert!((found / expected - 1.0).abs() < 0.05, "{found} {expected}");
+        }
+        let rate = estimate(5.0, 15.0, 0.0).unwrap().growth_of_others.unwrap();
+        assert!((rate / MB - 15.0).abs() < 0.1, "{rate}");
+        assert!(estimate(0.0, 0.0, 20.0).is_none(), "page cache");
     }
 
     #[test]
@@ -289,22 +363,55 @@ pub mod tests {
     }
 
     #[test]
-    fn one_long_pause_does_not_delay_the_limit() {
-        let paused = |round: usize| Marker {
-            t: Some(600.0 * round as f64 + if round > 11 { 36000.0 } else { 0.0 }),
-            ..marker(round, 8192.0, 100.0)
+    fn one_long_pause_does_not_delay_the_limit_whatever_the_number_of_rounds() {
+        for rounds in [9, 24] {
+            let limit = |pause: f64| {
+                let paused = |round: usize| Marker {
+                    t: Some(600.0 * round as f64 + if round > 4 { pause } else { 0.0 }),
+                    ..marker(round, 8192.0, 100.0)
+                };
+                finding_of((0..rounds).map(paused)).time_to_limit().unwrap()
+            };
+            let (with, without) = (limit(36000.0), limit(0.0));
+            let ratio = with.seconds / without.seconds;
+            assert!((ratio - 1.0).abs() < 0.05, "{ratio}");
+            assert!((with.earliest / without.earliest - 1.0).abs() < 0.1);
+        }
+    }
+
+    #[test]
+    fn pages_of_a_mapped_file_are_in_use_at_the_earliest_and_free_at_the_latest() {
+        let estimate = |mapped: f64| {
+            let marker = |round: usize| {
+                let rss = 1000.0 + 100.0 * round as f64 + mapped;
+                let known = [
+                    (Size::Rss, rss),
+                    (Size::File, mapped),
+                    (Size::Cgroup, rss),
+                    (Size::CgroupReclaimable, mapped),
+                ];
+                Marker {
+                    t: Some(600.0 * round as f64),
+                    cgroup_limit_bytes: bytes(8000.0),
+                    ..sample(round, sizes(&known))
+                }
+            };
+            estimate_of(marker, None).unwrap()
         };
-        let (with, without) = (
-            estimate_of(paused, None).unwrap(),
-            estimate(8192.0, 100.0).unwrap(),
-        );
-        assert!(
-            (with.seconds / without.seconds - 1.0).abs() < 0.05,
-            "{} {}",
-            with.seconds,
-            without.seconds
-        );
-        assert!((with.earliest / without.earliest - 1.0).abs() < 0.1);
+        let (without, with) = (estimate(0.0), estimate(2000.0));
+        assert!((without.latest / with.latest - 1.0).abs() < 0.01);
+        assert!((without.seconds - with.seconds - 20.0 * 600.0).abs() < 600.0);
+        // At the limit, but not by memory that stays.
+        let mapped = estimate(5000.0);
+        assert!(mapped.left_bytes <= 0.0 && mapped.latest > 0.0);
+    }
+
+    #[test]
+    fn the_interval_has_a_round_more_on_each_side_because_the_limit_is_hit_at_a_peak() {
+        let estimate = estimate(8192.0, 100.0).unwrap();
+        let [earlier, later] = [estimate.earliest, estimate.latest].map(|t| t - estimate.seconds);
+        assert!((-earlier / 600.0 - 1.0).abs() < 0.01, "{earlier}");
+        assert!((later / 600.0 - 1.0).abs() < 0.01, "{later}");
     }
 
     #[test]

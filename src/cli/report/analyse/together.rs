@@ -186,7 +186,15 @@ pub fn changes(finding: &Finding, bytes: impl Fn(&[Visit], usize) -> [f64; 2]) -
             pause = pause.max(t - last);
             (place, last) = (place + at_once.len(), t);
         }
-        change(if has_ended { last } else { last + pause }, true, 0.0);
+        let end = if has_ended { last } else { last + pause };
+        // The next process does not count beside this one.
+        match finding
+            .next_begins
+            .filter(|next| last < *next && *next <= end)
+        {
+            Some(next) => change(next, false, 0.0),
+            None => change(end, true, 0.0),
+        }
     }
     changes
 }
@@ -348,6 +356,18 @@ mod tests {
         ]);
         assert_eq!((all.start, all.moments[MOMENTS].0), (100.0, 200.0));
         assert_eq!((all.sum.peak / MB, all.sum.peak_time), (300.0, 200.0));
+    }
+
+    #[test]
+    fn a_process_without_exit_ends_where_the_one_begins_that_goes_on_with_its_rounds() {
+        let all = together(&[
+            (1, "a", 0.0, "load", 5.0),
+            (1, "a", 10.0, "send", 300.0),
+            (2, "a", 20.0, "load", 5.0),
+            (2, "a", 30.0, "send", 200.0),
+            (2, "a", 40.0, "exit", 5.0),
+        ]);
+        assert_eq!(all.sum.peak / MB, 300.0);
     }
 
     #[test]

@@ -19,8 +19,9 @@ use phrases::{place, HIGHEST_RSS};
 
 pub use phrases::{numbers, rate_per};
 
-/// A shorter time to the limit says only that it is near.
+/// A shorter time to the limit says only that it is near, and a longer one that it is far.
 const SOON_SECONDS: f64 = 1.0;
+const FAR_SECONDS: f64 = 365.0 * 86400.0;
 
 /// A trainer writes the marker `cache_kept` after a send that keeps the models.
 const KEEPS_MODELS: &str =
@@ -32,13 +33,16 @@ pub fn evidence(finding: &Finding) -> String {
     let process = finding.process;
     let keeps_models = process.series(Stage::CacheKept.name()).is_some();
     let kill = finding.kill.as_ref();
-    let limit = finding.time_to_limit().filter(|_| kill.is_none());
+    let is_of_use = |limit: &TimeToLimit| {
+        kill.is_none() && !(limit.seconds > FAR_SECONDS && has_ended(process))
+    };
+    let limit = finding.time_to_limit().filter(is_of_use);
     let sentences = [
         kill.map(|kill| killed(kill, process)),
         process.refused.as_ref().map(refused),
         Some(sentence::sentence(finding)),
         peaks(finding),
-        limit.map(|estimate| limit_sentence(process, &estimate)),
+        limit.map(|estimate| limit_sentence(finding, &estimate)),
         gpu(finding),
         growth_inside(process).map(inside),
         keeps_models.then(|| KEEPS_MODELS.to_owned()),
@@ -96,12 +100,17 @@ fn inside(growth: GrowthInside) -> String {
     format!("{after} {place} it held {bytes} more.")
 }
 
-/// `At this rate the process reaches its limit of 8.00 GB in about 9.0 h (7.5 h to 11.2 h).`
-fn limit_sentence(process: &Process, estimate: &TimeToLimit) -> String {
-    let reaches = reaches_limit(process, estimate);
-    match estimate.left_bytes <= 0.0 {
-        true => format!("The process {reaches}."),
-        false => format!("At this rate the process {reaches}."),
+/// `The rest of its control group grows by 15.0 MB/round. At this rate the process reaches its limit of 8.00 GB in about
+/// 9.0 h (7.5 h to 11.2 h).`
+fn limit_sentence(finding: &Finding, estimate: &TimeToLimit) -> String {
+    let others = estimate.growth_of_others.map_or(String::new(), |rate| {
+        let (rate, unit) = (size(rate), finding.unit);
+        format!("The rest of its control group grows by {rate}/{unit}. ")
+    });
+    let reaches = reaches_limit(finding.process, estimate);
+    match estimate.latest <= 0.0 {
+        true => format!("{others}The process {reaches}."),
+        false => format!("{others}At this rate the process {reaches}."),
     }
 }
 
@@ -127,8 +136,14 @@ pub fn reaches_limit(process: &Process, estimate: &TimeToLimit) -> String {
         false => format!(" ({earliest} at the earliest)"),
     };
     match () {
-        () if estimate.left_bytes <= 0.0 => format!("{is_at} {limit}"),
+        () if estimate.latest <= 0.0 => format!("{is_at} {limit}"),
+        () if estimate.left_bytes <= 0.0 && estimate.latest.is_finite() => {
+            format!(
+                "{reaches} {limit} within {latest}, after the kernel has dropped pages of files"
+            )
+        }
         () if estimate.seconds < SOON_SECONDS => format!("{reaches} {limit} within seconds"),
+        () if estimate.seconds > FAR_SECONDS => format!("{reaches} {limit} in more than a year"),
         () => format!("{reaches} {limit} in about {time}{bounds}"),
     }
 }
@@ -310,6 +325,23 @@ mod tests {
         let text = evidence(&analyse(vec![process])[0]);
         let end = " At this rate the process reaches its limit of 8.00 GB in about 4.5 h";
         assert!(text.contains(end), "{text}");
+    }
+
+    #[test]
+    fn a_limit_in_more_than_a_year_has_no_days_and_is_no_part_of_a_process_that_has_exited() {
+        let text = |last: &'static str| {
+            let marker = |round: usize| Marker {
+                t: Some(600.0 * round as f64),
+                cgroup_limit_bytes: bytes(9e6),
+                stage: if round < 24 { "send" } else { last }.into(),
+                ..sample(round, sizes(&[(Size::Rss, 3072.0 + 100.0 * round as f64)]))
+            };
+            evidence(&finding_of((0..25).map(marker)))
+        };
+        let runs = text("send");
+        assert!(runs.ends_with(" in more than a year."), "{runs}");
+        let exited = text("exit");
+        assert!(!exited.contains("limit"), "{exited}");
     }
 
     #[test]

@@ -104,11 +104,13 @@ impl KillCount {
     }
 }
 
-/// An allocation for which there is no room: its size in bytes, and the line of the program that asks.
+/// An allocation for which there is no room: its size, the line of the program that asks, and the bytes of the control group
+/// with it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Refused {
     pub asked_bytes: u64,
     pub asked_at: Option<String>,
+    pub needed_bytes: Option<u64>,
 }
 
 /// True for the first marker of a program. An exec begins another program in the same process.
@@ -201,8 +203,11 @@ impl Process {
         self.memory_limit = bytes(marker.memory_limit_bytes).or(self.memory_limit);
         self.host_memory = bytes(marker.host_memory_bytes).or(self.host_memory);
         self.cgroup_limit = bytes(marker.cgroup_limit_bytes).or(self.cgroup_limit);
+        let used = marker.cgroup_limit_bytes.zip(marker.left_bytes);
+        let used = used.map(|(limit, left)| limit.saturating_sub(left));
         let refused = marker.asked_bytes.map(|asked_bytes| Refused {
             asked_bytes,
+            needed_bytes: used.map(|used| used.saturating_add(asked_bytes)),
             asked_at: marker.asked_at.clone(),
         });
         self.refused = refused.or(self.refused.take());

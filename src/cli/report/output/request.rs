@@ -26,11 +26,35 @@ pub fn sentence(requests: &[Request]) -> Option<String> {
     if parts.is_empty() {
         return None;
     }
-    let grows = match requests.iter().any(|request| request.grows_beyond) {
-        true => "; a process grows: give --rounds N, the rounds of the job, to add the growth until its end",
-        false => "",
-    };
-    Some(format!("memory to request: {}{grows}", parts.join(", ")))
+    let line = format!("memory to request: {}", parts.join(", "));
+    Some([vec![line], notes(requests)].concat().join("; "))
+}
+
+/// What the requests do not contain.
+pub fn notes(requests: &[Request]) -> Vec<String> {
+    let has = |is: fn(&Request) -> bool| requests.iter().any(is);
+    let rounds =
+        "a process grows: give --rounds N, the rounds of the job, to add the growth until its end";
+    let unknown = "a process without rounds grows, and its growth until its end is not added";
+    let with_rounds = has(|one| one.grows_beyond && !one.grows_without_rounds).then_some(rounds);
+    let without = has(|one| one.grows_without_rounds).then_some(unknown);
+    let killed = requests.iter().filter_map(|one| {
+        let (limit, site) = (size(one.more_than_bytes?), printable(&one.site));
+        Some(format!(
+            "{site} needs more than {limit}: the kernel killed a process there"
+        ))
+    });
+    // Sites that share a control group held as much.
+    let groups = requests.chunk_by(|a, b| a.group_held_bytes == b.group_held_bytes);
+    let groups = groups.filter_map(|sites| {
+        let (held, site) = (size(sites[0].group_held_bytes?), printable(&sites[0].site));
+        Some(format!(
+            "the control group of {site} held {held}, more than these processes"
+        ))
+    });
+    let growth = with_rounds.into_iter().chain(without).map(str::to_owned);
+    let limits = killed.take(NAMED_SITES).chain(groups.take(NAMED_SITES));
+    limits.chain(growth).collect()
 }
 
 /// The entries for the sites of one role.
@@ -99,7 +123,28 @@ mod tests {
             bytes: megabytes * MB,
             job_bytes: Some(megabytes * MB - 100.0 * MB),
             grows_beyond: false,
+            grows_without_rounds: false,
+            more_than_bytes: None,
+            group_held_bytes: None,
         }
+    }
+
+    #[test]
+    fn growth_that_is_not_added_is_named_with_rounds_only_where_these_help() {
+        let line = |grows_without_rounds| {
+            let one = request("site-1", 100.0);
+            let grows_beyond = true;
+            let one = Request {
+                grows_beyond,
+                grows_without_rounds,
+                ..one
+            };
+            sentence(&[one]).unwrap()
+        };
+        assert!(line(false).contains("; a process grows: give --rounds N"));
+        assert!(line(true).ends_with(
+            "; a process without rounds grows, and its growth until its end is not added"
+        ));
     }
 
     #[test]
