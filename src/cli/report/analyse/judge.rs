@@ -229,6 +229,21 @@ pub mod tests {
         assert!(count <= 1, "{count}");
     }
 
+    /// Behind the step the leak adds less than what matters over all rounds.
+    #[test]
+    fn a_leak_beside_one_step_is_growth() {
+        let mut random = Random::new(31);
+        let mut is_growth = |seed: u32| {
+            let (n, height) = (16 + seed % 17, random.between(8.0, 40.0));
+            let at = (random.between(0.4, 0.85) * f64::from(n)).floor();
+            let leak = random.between(18.0, 48.0) / f64::from(n);
+            let level = |i: f64| 200.0 + leak * i + if i >= at { height } else { 0.0 };
+            verdict_of(rss(n, |i| level(i) + 0.4 * random.normal())).is_growth()
+        };
+        let found = (0..100).filter(|seed| is_growth(*seed)).count();
+        assert!(found >= 95, "{found}");
+    }
+
     #[test]
     fn growth_that_ended_early_is_flat() {
         let found = verdict_of(rss(60, |i| 100.0 + 20.0 * i.min(25.0)));
