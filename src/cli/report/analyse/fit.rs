@@ -84,8 +84,11 @@ impl<'a> Fit<'a> {
                 sizes.iter().filter_map(|one| quantity.of(one)).collect()
             });
         let size = median(&footprint);
-        let range = |values: &[f64]| quantile(values, 1.0) - quantile(values, 0.0);
-        let (quantity, values) = match range(&without) < range(&footprint) {
+        let changes = |values: &[f64]| -> f64 {
+            let pairs = values.windows(2);
+            pairs.map(|pair| (pair[1] - pair[0]).abs()).sum()
+        };
+        let (quantity, values) = match changes(&without) < changes(&footprint) {
             true => (Quantity::WithoutCached, without),
             false => (Quantity::Footprint, footprint),
         };

@@ -245,6 +245,41 @@ pub mod tests {
     }
 
     #[test]
+    fn a_step_behind_a_warm_up_is_no_growth() {
+        let mut random = Random::new(7);
+        let mut is_growth = |seed: u32| {
+            let (n, length) = (16 + seed % 17, random.between(0.6, 2.5));
+            let (height, rise) = (random.between(8.0, 40.0), random.between(10.0, 100.0));
+            let at = (random.between(0.4, 0.85) * f64::from(n)).floor();
+            let level = |i: f64| if i >= at { 200.0 + height } else { 200.0 };
+            let warm = |i: f64| level(i) - rise * (-i / length).exp() + 0.4 * random.normal();
+            verdict_of(rss(n, warm)).is_growth()
+        };
+        let count = (0..400).filter(|seed| is_growth(*seed)).count();
+        assert!(count <= 12, "{count}");
+    }
+
+    #[test]
+    fn cached_pages_that_come_and_go_are_left_out_beside_a_higher_outlier() {
+        let finding = judge_rounds(rounds(20, |i| {
+            let cached = if i as u32 % 3 == 1 && i > 3.0 {
+                43.0
+            } else {
+                0.0
+            };
+            let outlier = if i == 17.0 { 644.0 } else { 0.0 };
+            let live = 400.0 - 11.0 * (-i).exp() + outlier;
+            [
+                (Size::Rss, live + cached),
+                (Size::Live, live),
+                (Size::Recycled, cached),
+            ]
+        }));
+        let found = (finding.verdict, finding.quantity);
+        assert_eq!(found, (Verdict::Flat, Quantity::WithoutCached));
+    }
+
+    #[test]
     fn growth_that_ended_early_is_flat() {
         let found = verdict_of(rss(60, |i| 100.0 + 20.0 * i.min(25.0)));
         assert_eq!(found, Verdict::Flat);

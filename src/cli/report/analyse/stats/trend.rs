@@ -106,6 +106,14 @@ impl Trend {
         if teeth.is_none() && !trend.swings() && (!trend.is_vague() || trend.is_staircase()) {
             return trend.open_if_rising_in_steps(x.len());
         }
+        // A step behind a warm-up does not bring the warm-up back.
+        let is_one_step = trend.class == TrendClass::Level && trend.steps.len() == 1;
+        if is_one_step && trend.warm_up <= usize::max(3, x.len() / 10) {
+            let warm_up = series
+                .groups
+                .partition_point(|group| group.start < trend.warm_up);
+            series.remove(0..warm_up);
+        }
         series.remove_outliers(resolution);
         let regime = Regime::whole(&series, material);
         let whole = Trend::judge(x, &series, regime, material);
