@@ -252,7 +252,7 @@ fn show(args: &Args, comparison: &Comparison) -> anyhow::Result<()> {
     }
     let summary = text::summary(comparison);
     if args.markdown {
-        output::print(&summary.markdown())?;
+        output::print(&text::markdown(&summary))?;
     } else if !args.json {
         let width = output::terminal_width().unwrap_or(80);
         let picture = format!("Chart: {}\n", args.dir.join("memory.svg").display());

@@ -1,7 +1,7 @@
 //! `flarena report`: explains the memory of processes from their markers and log lines.
 //!
-//! `read` turns files into a `model`, `analyse` and `sites` judge it, `explain` words the result, and
-//! `output` shows it. `output` uses `explain`, `explain` uses `analyse`, and all use `model`.
+//! Bytes → markers (`read`) → a table of processes and their series (`model`) → fits and findings (`analyse`, `sites`) → text
+//! (`explain`) → `output`. Nothing is changed after it is made: a finding borrows its process, and all outputs read it.
 
 mod analyse;
 mod explain;

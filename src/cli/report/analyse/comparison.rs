@@ -5,8 +5,8 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use serde::{Serialize, Serializer};
-use serde_json::json;
+use serde::Serialize;
+use serde_json::Value;
 
 use super::stats::{mean_interval, Change, ChangeVerdict, Estimate};
 use super::together::sum_of;
@@ -104,14 +104,8 @@ pub struct StageSizes {
     /// After the warm-up.
     pub mean_bytes: Estimate,
     pub peak_bytes: f64,
-    #[serde(serialize_with = "per_unit")]
-    pub growth: Option<Estimate>,
+    pub growth: Option<Value>,
     pub unit: &'static str,
-}
-
-fn per_unit<S: Serializer>(growth: &Option<Estimate>, serializer: S) -> Result<S::Ok, S::Error> {
-    let value = |Estimate { value, low, high }: &Estimate| json!({ "bytes_per_unit": value, "low_95": low, "high_95": high });
-    growth.as_ref().map(value).serialize(serializer)
 }
 
 impl<'a> Comparison<'a> {
@@ -137,13 +131,16 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// The name of the process that changed most, its stage that did, and the change of its mean.
-    pub fn most_changed(&self) -> Option<(String, &str, Change)> {
-        let site = self.sites.first()?;
-        let process = site.processes.first()?;
-        let (stage, change) = process.largest_change()?;
-        let name = format!("{} {}", site.site, process.proc);
-        Some((name, &stage.stage, change))
+    /// The processes with their names, the one that changed most first.
+    pub fn processes(&self) -> Vec<(String, &ProcessComparison)> {
+        let sites = self.sites.iter();
+        let all = sites.flat_map(|site| {
+            let name = |proc: &str| format!("{} {proc}", site.site);
+            site.processes.iter().map(move |one| (name(&one.proc), one))
+        });
+        let mut all: Vec<(String, &ProcessComparison)> = all.collect();
+        all.sort_by(|(_, a), (_, b)| b.size_of_change().total_cmp(&a.size_of_change()));
+        all
     }
 }
 
@@ -213,7 +210,7 @@ impl ProcessComparison {
     }
 
     /// The stage whose mean changed most, if a stage changed beyond noise.
-    fn largest_change(&self) -> Option<(&StageComparison, Change)> {
+    pub fn largest_change(&self) -> Option<(&StageComparison, Change)> {
         let stages = self.stages.iter();
         let changes = stages.filter_map(|stage| Some((stage, stage.change()?)));
         let changes = changes.filter(|(_, change)| match change.verdict {
@@ -224,7 +221,7 @@ impl ProcessComparison {
         changes.max_by(|(_, a), (_, b)| a.size().total_cmp(&b.size()))
     }
 
-    pub fn size_of_change(&self) -> f64 {
+    fn size_of_change(&self) -> f64 {
         let largest = self.largest_change();
         largest.map_or(0.0, |(_, change)| change.size())
     }
@@ -248,10 +245,8 @@ impl StageSizes {
     /// The stage of all processes of one name. Their growth is that of the process that grows most.
     fn of(findings: &[&Finding], stage: &str) -> Option<StageSizes> {
         let all = findings.iter().flat_map(|finding| {
-            let own = finding
-                .stages
-                .iter()
-                .filter(|own| *own.series.stage == *stage);
+            let own = finding.stages.iter();
+            let own = own.filter(|own| *own.series.stage == *stage);
             own.map(|own| (finding.trend.warm_up, own))
         });
         let all: Vec<(usize, &StageGrowth)> = all.collect();
@@ -267,7 +262,7 @@ impl StageSizes {
             mean_bytes: mean_interval(&values),
             peak_bytes: peaks.fold(0.0, f64::max),
             unit: growth.map_or(Unit::Round, |(_, unit)| unit).name(),
-            growth: growth.map(|(slope, _)| slope),
+            growth: growth.map(|(slope, _)| slope.json("bytes_per_unit")),
         })
     }
 }
@@ -309,7 +304,15 @@ mod tests {
             new.mean_bytes
         );
         assert!(new.mean_bytes.low < new.mean_bytes.value && new.mean_bytes.high < 304.0 * MB);
-        assert!((old.growth.as_ref().unwrap().value / MB - 10.0).abs() < 0.5);
+        assert!(
+            (old.growth.as_ref().unwrap()["bytes_per_unit"]
+                .as_f64()
+                .unwrap()
+                / MB
+                - 10.0)
+                .abs()
+                < 0.5
+        );
         let growing = compared.growing.map(|names| Some(names.len()));
         assert_eq!((growing.before, growing.after), (Some(1), Some(0)));
         assert_eq!(compared.sums.peak_bytes.after.unwrap() / MB, 304.0);
@@ -384,7 +387,8 @@ mod tests {
         let compared = Comparison::of([&runs[0], &runs[1]]);
         let sites: Vec<&str> = compared.sites.iter().map(|site| &*site.site).collect();
         assert_eq!(sites, ["site-2", "site-1", "site-0"]);
-        let (name, _, change) = compared.most_changed().unwrap();
+        let (name, most) = compared.processes().remove(0);
+        let (_, change) = most.largest_change().unwrap();
         assert_eq!((&*name, &*change.amount()), ("site-2 TR", "-50 %"));
         let equal = compared
             .sites

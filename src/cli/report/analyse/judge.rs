@@ -43,10 +43,9 @@ pub fn finding<'a>(
         None => (by_trend, by_parts),
     };
     let settled = fit.settled(&trend);
-    let swings = if fit.knows_live {
-        Size::Live
-    } else {
-        Size::Rss
+    let swings = match fit.knows_live {
+        true => Size::Live,
+        false => Size::Rss,
     };
     let swing = Level::of(settled.iter().filter_map(|sizes| sizes.get(swings))).height();
     // A step is no swing.

@@ -84,9 +84,7 @@ impl Together {
 }
 
 fn groups(findings: &[Finding]) -> Vec<Group> {
-    let sites = findings
-        .iter()
-        .map(|finding| finding.process.site_or_name());
+    let sites = findings.iter().map(|one| one.process.site_or_name());
     let sites: Vec<String> = sites.collect();
     let is_by_site = sites.iter().any(|site| *site != sites[0]);
     let mut named: BTreeMap<String, Vec<Change>> = BTreeMap::new();
@@ -132,17 +130,9 @@ fn moments(timeline: &Timeline) -> Vec<Moment> {
 
 /// The limit of the control group that all processes share.
 fn shared_limit(findings: &[Finding]) -> Option<f64> {
-    let group = |finding: &Finding| {
-        let Process {
-            boot,
-            cgroup,
-            cgroup_limit,
-            ..
-        } = finding.process;
-        (*boot, *cgroup, *cgroup_limit)
-    };
-    let shared @ (boot, path, limit) = group(findings.first()?);
-    let is_one = findings.iter().all(|finding| group(finding) == shared);
+    let group = |process: &Process| (process.boot, process.cgroup, process.cgroup_limit);
+    let shared @ (boot, path, limit) = group(findings.first()?.process);
+    let is_one = findings.iter().all(|one| group(one.process) == shared);
     limit.filter(|_| findings.len() == 1 || is_one && boot.is_some() && path.is_some())
 }
 

@@ -422,4 +422,46 @@ mod tests {
             "After the marker train it held 690.0 MB more."
         );
     }
+
+    fn text_of_kill(counted_by_kernel: bool, stage: Option<&str>, candidates: &[&str]) -> String {
+        let group = if counted_by_kernel { 990.0 } else { f64::NAN };
+        let known = sizes(&[(Size::Rss, 950.0), (Size::Cgroup, group)]);
+        let kill = Kill {
+            counted_by_kernel,
+            stage: stage.map(str::to_owned),
+            round: stage.map(|_| 3),
+            rss_bytes: 950.0 * MB,
+            limit: 1000.0 * MB,
+            candidates: (!candidates.is_empty()).then(|| Candidates {
+                count: candidates.len(),
+                largest: candidates.iter().map(|name| (*name).to_owned()).collect(),
+            }),
+        };
+        killed(&kill, &processes([sample(3, known)])[0])
+    }
+
+    #[test]
+    fn a_kill_has_its_last_marker_and_the_size_of_the_process_apart_from_that_of_its_group() {
+        assert_eq!(
+            text_of_kill(true, Some("train"), &[]),
+            "The kernel most likely killed it for lack of memory, after the marker train of round 3. It held 950.0 MB at \
+             its last marker, and its control group 990.0 MB of 1000.0 MB. The kernel counted a kill in its control \
+             group after its last marker."
+        );
+        assert_eq!(
+            text_of_kill(false, None, &[]),
+            "The kernel most likely killed it for lack of memory. It held 950.0 MB at its last marker, and the limit of \
+             its control group is 1000.0 MB. Its markers end near the limit, and none has the stage exit."
+        );
+    }
+
+    #[test]
+    fn one_of_several_candidates_may_have_been_killed() {
+        let text = text_of_kill(true, None, &["a", "b"]);
+        assert!(text.starts_with("The kernel may have killed it"), "{text}");
+        assert!(
+            text.ends_with("It is one of 2 candidates; the largest: a; b."),
+            "{text}"
+        );
+    }
 }

@@ -44,10 +44,8 @@ pub fn rounds_phrase(finding: &Finding) -> String {
 
 /// The rounds after the warm-up.
 pub fn settled_rounds(finding: &Finding) -> u64 {
-    finding
-        .series
-        .rounds
-        .saturating_sub(finding.trend.warm_up as u64)
+    let warm_up = finding.trend.warm_up as u64;
+    finding.series.rounds.saturating_sub(warm_up)
 }
 
 /// `3 rounds`, or markers if the axis shows no rounds

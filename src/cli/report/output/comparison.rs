@@ -24,20 +24,12 @@ pub fn json(compared: &Comparison) -> Value {
 /// The sentence, a table of the sums and of the processes that changed, the names of those that did not, and both runs over
 /// time.
 pub fn summary(compared: &Comparison, inputs: [&PathBuf; 2], length: ListLength) -> Summary {
-    let sites = compared.sites.iter();
-    let all = sites.flat_map(|site| {
-        let name = |proc: &str| printable(&format!("{} {proc}", site.site));
-        site.processes.iter().map(move |one| (name(&one.proc), one))
-    });
-    let mut all: Vec<_> = all.collect();
-    all.sort_by(|(_, a), (_, b)| b.size_of_change().total_cmp(&a.size_of_change()));
     let is_short = matches!(length, ListLength::Short);
-    let (equal, changed): (Vec<_>, Vec<_>) = all
-        .into_iter()
-        .partition(|(_, one)| is_short && one.is_equal());
+    let all = compared.processes().into_iter();
+    let (equal, changed): (Vec<_>, Vec<_>) = all.partition(|(_, one)| is_short && one.is_equal());
     let (shown, more) = length.split(&changed, DETAILED_PROCESSES);
     let more = (more > 0).then(|| format!("{more} more processes changed: use --all or --json"));
-    let equal: Vec<String> = equal.into_iter().map(|(name, _)| name).collect();
+    let equal: Vec<String> = equal.iter().map(|(name, _)| printable(name)).collect();
     let names = listed(&equal);
     let equal = (!equal.is_empty()).then(|| format!("No difference beyond noise: {names}."));
     let sums = &compared.sums;
@@ -145,12 +137,14 @@ fn sentence(compared: &Comparison) -> String {
     let rounds = rounds.map_or(String::new(), |(before, after)| {
         format!(" ({after} rounds, {before} before)")
     });
-    let mut processes = compared.sites.iter().flat_map(|site| &site.processes);
-    let sites = match compared.most_changed() {
-        Some((name, stage, change)) => {
+    let processes = compared.processes();
+    let (name, most) = &processes[0];
+    let mut verdicts = processes.iter().map(|(_, one)| &one.verdict);
+    let sites = match most.largest_change() {
+        Some((StageComparison { stage, .. }, change)) => {
             format!("; {name} changed most: {change} at stage {stage}")
         }
-        None if processes.any(|process| process.verdict.both().is_some()) => String::new(),
+        None if verdicts.any(|verdict| verdict.both().is_some()) => String::new(),
         None => "; the runs have no process in common".to_owned(),
     };
     format!("after{rounds}: {}{sites}", all.join(", "))

@@ -67,7 +67,7 @@ fn process(finding: &Finding) -> Value {
         "unit": finding.unit.name(),
         "seconds_per_round": pace.map(|pace| pace.seconds.value),
         "pause_not_counted_seconds": pace.and_then(|pace| pace.pause),
-        "growth_per_hour": finding.hourly.map(|hourly| slope("bytes_per_hour", &hourly)),
+        "growth_per_hour": finding.hourly.map(|hourly| hourly.json("bytes_per_hour")),
         "steps": finding.steps,
         "growth": per_round(&finding.trend.slope),
         "growth_of": finding.quantity,
@@ -136,11 +136,7 @@ fn stage(one: &StageGrowth) -> Value {
 }
 
 fn per_round(growth: &Estimate) -> Value {
-    slope("bytes_per_round", growth)
-}
-
-fn slope(key: &str, Estimate { value, low, high }: &Estimate) -> Value {
-    json!({ key: value, "low_95": low, "high_95": high })
+    growth.json("bytes_per_round")
 }
 
 fn sizes(sizes: &Sizes) -> Value {

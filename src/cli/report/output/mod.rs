@@ -53,7 +53,7 @@ pub fn listed(names: &[String]) -> String {
     }
 }
 
-/// A table for a terminal, Markdown or a page: columns of words, then columns of numbers. Each line of a cell is a
+/// A table for a terminal or a page: columns of words, then columns of numbers. Each line of a cell is a
 /// part of its value.
 pub struct Grid {
     pub headings: Vec<String>,
@@ -82,15 +82,6 @@ impl Grid {
         let mut table = table(headings.map(|heading| heading.to_uppercase()));
         table.add_rows(&self.rows);
         tight(table, self.words..self.headings.len())
-    }
-
-    pub fn markdown(&self) -> String {
-        let line = |cells: &str| format!("| {} |\n", cells.replace('\n', ", "));
-        let mut text = line(&self.headings.join(" | "));
-        let numbers = self.headings.len() - self.words;
-        text += &format!("|{}{}\n", "---|".repeat(self.words), "--:|".repeat(numbers));
-        text.extend(self.rows.iter().map(|row| line(&row.join(" | "))));
-        text
     }
 
     /// A table that a click on a heading sorts. A narrow screen scrolls it. `cell` shows a cell by its row and column.
@@ -153,12 +144,6 @@ impl Summary {
             text += "\n";
         }
         text + &notes
-    }
-
-    pub fn markdown(&self) -> String {
-        let mut text = format!("{}\n\n{}\n", self.sentence, self.grid.markdown());
-        text.extend(self.notes.iter().map(|note| format!("- {note}\n")));
-        text
     }
 
     pub fn page(&self) -> String {

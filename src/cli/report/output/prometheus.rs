@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use crate::report::analyse::{Finding, StageGrowth, Verdict};
+use crate::report::analyse::{Finding, Verdict};
 use crate::report::model::Size;
 
 type Label = (&'static str, String);
@@ -53,13 +53,9 @@ fn verdicts(finding: &Finding) -> Series {
 }
 
 fn stages(finding: &Finding) -> Series {
-    let peak = |one: &StageGrowth| {
-        (
-            Some(("stage", one.series.stage.to_string())),
-            one.series.peak_rss(),
-        )
-    };
-    finding.stages.iter().map(peak).collect()
+    let stages = finding.process.stages.iter();
+    let peaks = stages.map(|one| (Some(("stage", one.stage.to_string())), one.peak_rss()));
+    peaks.collect()
 }
 
 /// The gauges that have a value.

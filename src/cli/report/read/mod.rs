@@ -4,7 +4,6 @@
 
 mod folder;
 mod line;
-mod record;
 mod source;
 
 use std::io::{self, ErrorKind::NotFound};

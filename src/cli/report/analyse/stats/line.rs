@@ -1,10 +1,11 @@
-//! Fits a line to autocorrelated samples and bounds its slope.
+//! Fits a line to autocorrelated samples and bounds its slope, and a mean of such samples.
 //!
 //! Residuals of memory sizes (a collector's teeth, a filling cache, fragmentation) are
 //! autocorrelated, so the usual interval of least squares would be wrong. A line is a slow change: its error depends on the
 //! slow changes of the residuals alone, and these are measured (Lazarus and others 2018).
 
 use serde::Serialize;
+use serde_json::{json, Value};
 
 /// Allocators and the kernel change sizes in pieces of up to this size.
 const RESOLUTION_BYTES: f64 = 64.0 * 1024.0;
@@ -40,6 +41,11 @@ impl Estimate {
         let Estimate { value, low, high } = self;
         let [value, low, high] = [value, low, high].map(change);
         Estimate { value, low, high }
+    }
+
+    /// The JSON of a rate with this name.
+    pub fn json(&self, name: &str) -> Value {
+        json!({ name: self.value, "low_95": self.low, "high_95": self.high })
     }
 
     /// The slope of the opposite change.

@@ -137,11 +137,8 @@ fn process(finding: &Finding, i: usize, is_open: bool) -> Markup {
         .as_ref()
         .map(|version| format!("flarena {version}"));
     let more = [process.host.clone(), version, process.settings.clone()];
-    let facts = [
-        explain::facts(finding),
-        more.into_iter().flatten().collect(),
-    ]
-    .concat();
+    let mut facts = explain::facts(finding);
+    facts.extend(more.into_iter().flatten());
     html! {
         article id={ "p" (i) } {
             details open[is_open] {
