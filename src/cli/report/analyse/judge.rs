@@ -279,6 +279,24 @@ pub mod tests {
     }
 
     #[test]
+    fn a_rise_that_may_go_on_by_what_matters_is_unclear() {
+        let mut random = Random::new(2);
+        let mut found = |slope: f64| {
+            let level = |i: f64| 100.0 + 12.0 * i.min(15.0) + slope * (i - 15.0).max(0.0);
+            verdict_of(rss(40, |i| level(i) + random.normal()))
+        };
+        let found = [0.0, 0.3, 1.0].map(|slope| [(); 3].map(|()| found(slope)));
+        assert_eq!(
+            found,
+            [
+                [Verdict::Flat; 3],
+                [Verdict::Unclear; 3],
+                [Verdict::Growth; 3]
+            ]
+        );
+    }
+
+    #[test]
     fn growth_that_ended_early_is_flat() {
         let found = verdict_of(rss(60, |i| 100.0 + 20.0 * i.min(25.0)));
         assert_eq!(found, Verdict::Flat);

@@ -114,21 +114,23 @@ fn flat(finding: &Finding) -> String {
     let (quantity, over) = (quantity_name(finding), rounds_phrase(finding));
     let (unit, rate) = (finding.unit, rate(finding, Amount::Change));
     let (high, threshold) = (finding.trend.slope.high.max(0.0), finding.trend.threshold);
-    let growth = match rounds_to_zero(high) {
-        true => "growth".to_owned(),
-        false => format!("growth above {}/{unit}", size(high)),
+    let excludes = match high < threshold {
+        true if rounds_to_zero(high) => "excludes growth".to_owned(),
+        true => format!("excludes growth above {}/{unit}", size(high)),
+        // Noise, or few rounds.
+        false => format!("does not exclude growth up to {}/{unit}", size(high)),
     };
-    let matters = match high < threshold && !rounds_to_zero(threshold) {
-        true => format!("; {}/{unit} or more would matter", size(threshold)),
-        false => String::new(),
+    let matters = match rounds_to_zero(threshold) {
+        true => String::new(),
+        false => format!("; {}/{unit} or more would matter", size(threshold)),
     };
     match finding.steps.is_empty() {
         true => {
             let level = level_clause(quantity, &finding.level);
-            format!("{level} {over}. The trend of {rate} excludes {growth}{matters}.")
+            format!("{level} {over}. The trend of {rate} {excludes}{matters}.")
         }
         false => {
-            format!("{quantity} changes by {rate} {over}, which excludes {growth}{matters}.")
+            format!("{quantity} changes by {rate} {over}, which {excludes}{matters}.")
         }
     }
 }

@@ -107,15 +107,20 @@ impl Trend {
             return trend.open_if_rising_in_steps(x.len());
         }
         // A step behind a warm-up does not bring the warm-up back.
-        let is_one_step = trend.class == TrendClass::Level && trend.steps.len() == 1;
-        if is_one_step && trend.warm_up <= usize::max(3, x.len() / 10) {
-            let warm_up = series
+        let (first, is_one_step) = (series.y[0], trend.steps.len() == 1);
+        let is_start = trend.warm_up <= usize::max(3, x.len() / 10);
+        let is_warm_up = trend.class == TrendClass::Level && is_one_step && is_start;
+        if is_warm_up {
+            let begin = series
                 .groups
                 .partition_point(|group| group.start < trend.warm_up);
-            series.remove(0..warm_up);
+            series.remove(0..begin);
         }
         series.remove_outliers(resolution);
-        let regime = Regime::whole(&series, material);
+        let mut regime = Regime::whole(&series, material);
+        if is_warm_up {
+            regime.rise_before += series.y[0] - first;
+        }
         let whole = Trend::judge(x, &series, regime, material);
         let beside_teeth = teeth.map(|teeth| last_regime(&teeth.rest, &teeth.shapes).0);
         let is_better = |trend: &Trend| !trend.swings() && trend.width() < whole.width();
@@ -161,19 +166,24 @@ impl Trend {
         let own = series.shapes.iter().map(|shape| shape[from..].to_vec());
         let shapes: Vec<Vec<f64>> = own.chain(steps).collect();
         let line = Line::beside(&shapes, &series.x[from..], &series.y[from..]);
-        let Estimate { value, low, .. } = line.slope;
+        let Estimate { value, low, high } = line.slope;
         let warm_up = series.groups[from].start;
         let settled_from = x[warm_up];
         let threshold = material / (x[x.len() - 1] - settled_from);
         let half_width = value - low;
         let is_certain = value.abs() > f64::max(threshold, CERTAINTY * half_width);
         let is_short = x.len() - warm_up < MIN_SETTLED_ROUNDS;
+        // A rise may go on unless growth that matters is excluded.
+        let possible = match regime.rise_before > material {
+            true => high,
+            false => value,
+        };
         let class = match () {
             () if is_certain && value < 0.0 => TrendClass::Falling,
             () if is_certain && (is_short || regime.is_slowing) => TrendClass::WarmingUp,
             () if is_certain => TrendClass::Growing,
             () if half_width > 10.0 * threshold => TrendClass::Unclear,
-            () if value > threshold && low > 0.0 => TrendClass::Unclear,
+            () if possible > threshold && low > 0.0 => TrendClass::Unclear,
             () => TrendClass::Level,
         };
         let sample_of = |step: &Step| Step {
