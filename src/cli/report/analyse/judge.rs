@@ -412,6 +412,25 @@ pub mod tests {
     }
 
     #[test]
+    fn processes_that_follow_each_other_are_not_judged_at_load() {
+        let marker = |seq: usize| {
+            let (round, stage) = (seq / 3, seq % 3);
+            Marker {
+                pid: Some(1000 + round as u32),
+                round: (stage > 0).then_some(round as i64),
+                stage: ["load", "receive", "send"][stage].into(),
+                ..sample(stage, sizes(&[(Size::Rss, [5.0, 500.0, 300.0][stage])]))
+            }
+        };
+        let finding = finding_of((0..36).map(|seq| Marker {
+            t: Some(seq as f64),
+            ..marker(seq)
+        }));
+        assert_eq!(finding.process.processes, 12);
+        assert_eq!(&*finding.series.stage, "send");
+    }
+
+    #[test]
     fn a_stage_that_grows_decides_even_if_another_is_flat() {
         let marker = |seq: usize| {
             let (round, low) = (seq / 2, seq.is_multiple_of(2));
