@@ -40,7 +40,7 @@ pub fn evidence(finding: &Finding) -> String {
         peaks(finding),
         limit.map(|estimate| limit_sentence(process, &estimate)),
         gpu(finding),
-        growth_inside(process).map(inside),
+        growth_inside(finding).map(inside),
         keeps_models.then(|| KEEPS_MODELS.to_owned()),
     ];
     let sentences = sentences.into_iter().flatten();

@@ -59,7 +59,7 @@ fn process(finding: &Finding) -> Value {
         "markers": process.markers,
         "verdict": finding.verdict.name(),
         "evidence": explain::evidence(finding),
-        "growth_inside_stage": growth_inside(process),
+        "growth_inside_stage": growth_inside(finding),
         "remedy": explain::remedy(finding),
         "stage": finding.series.stage,
         "rounds": finding.series.rounds,
