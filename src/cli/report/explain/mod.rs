@@ -73,9 +73,12 @@ fn peaks(finding: &Finding) -> Option<String> {
 /// `GPU memory grows by 12.0 MB/round (95 % interval: ...) at stage send: PyTorch's cache has reserved more.`
 fn gpu(finding: &Finding) -> Option<String> {
     let growth = finding.gpu_growth.as_ref()?;
-    let rate = rate_per(&growth.reserved, finding.unit.name(), Amount::Size);
+    let rate = rate_per(&growth.slope, finding.unit.name(), Amount::Size);
     let part = match growth.allocated {
-        Allocated::Grows => "the program holds more in tensors",
+        Allocated::Grows if growth.reserved_grows => "the program holds more in tensors",
+        Allocated::Grows => {
+            "the program holds more in tensors, for which PyTorch's cache still has room"
+        }
         Allocated::DoesNotGrow => {
             "PyTorch's cache has reserved more, and the tensors in it do not grow as fast"
         }
@@ -382,13 +385,14 @@ mod tests {
 
     #[test]
     fn growth_of_the_cache_has_its_rate_and_its_setting() {
-        let reserved = Estimate {
+        let slope = Estimate {
             value: 12.0 * MB,
             low: 11.0 * MB,
             high: 13.0 * MB,
         };
         let growth = GpuGrowth {
-            reserved,
+            slope,
+            reserved_grows: true,
             allocated: Allocated::DoesNotGrow,
         };
         let finding = Finding {
