@@ -117,7 +117,7 @@ pub fn begins_program(marker: &Marker) -> bool {
 }
 
 /// Two known names differ.
-pub fn differ<T: PartialEq>(one: &Option<T>, other: &Option<T>) -> bool {
+fn differ<T: PartialEq>(one: &Option<T>, other: &Option<T>) -> bool {
     one.is_some() && other.is_some() && one != other
 }
 
