@@ -83,6 +83,9 @@ fn labels(finding: &Finding, more: Option<Label>) -> String {
         ("host", process.host.clone()),
         ("pid", process.pid.map(|pid| pid.to_string())),
         ("start", process.start.map(|start| start.to_string())),
+        // Micro-VMs of one image may have equal names, pids and starts; an exec keeps them.
+        ("boot", process.boot.map(String::from)),
+        ("program", process.program.clone()),
         ("log", process.log.clone()),
     ];
     let more = more.map(|(name, value)| (name, Some(value)));
@@ -107,12 +110,45 @@ fn escaped(value: &str) -> String {
 mod tests {
     use super::*;
     use crate::report::analyse::fixtures::{analyse, processes, sample, sizes};
-    use flarena_shared::marker::Marker;
+    use flarena_shared::marker::{Marker, ShortHash};
+    use std::collections::HashSet;
 
     #[test]
     fn quotes_backslashes_and_control_characters_in_labels_are_escaped() {
         let value = escaped("a\"b\\c\nd\x1b\u{9b}\0");
         assert_eq!(value, r#"a\"b\\c\nd\\x1b\\x9b\\x00"#);
+    }
+
+    #[test]
+    fn no_two_series_have_equal_labels() {
+        let marker = |boot: u32, program: &str, t: f64, stage: &str| Marker {
+            boot: Some(ShortHash(boot)),
+            program: Some(program.into()),
+            t: Some(t),
+            stage: stage.to_owned().into(),
+            ..sample(usize::from(stage == "send"), sizes(&[(Size::Rss, 100.0)]))
+        };
+        let of_boot = |boot| {
+            let rows = [
+                ("a.py", 0.0, "load"),
+                ("a.py", 1.0, "send"),
+                ("b.py", 2.0, "load"),
+            ];
+            rows.map(|(program, t, stage)| marker(boot, program, t, stage))
+        };
+        let processes = processes([1, 2].into_iter().flat_map(of_boot));
+        assert_eq!(processes.len(), 4);
+        let text = metrics(&analyse(processes));
+        let series = text
+            .lines()
+            .filter_map(|line| Some(line.rsplit_once(' ')?.0));
+        let mut seen = HashSet::new();
+        assert!(
+            series
+                .filter(|one| !one.starts_with('#'))
+                .all(|one| seen.insert(one)),
+            "{text}"
+        );
     }
 
     #[test]
