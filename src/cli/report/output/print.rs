@@ -54,7 +54,8 @@ pub fn summary(findings: &[Finding]) -> String {
 }
 
 pub fn overview(findings: &[Finding]) -> Grid {
-    let growth = |one: &Finding| or_dash(one.growth().map(|slope| signed_size(slope.value)));
+    let rate = |one: &Finding| Some(format!("{}/{}", signed_size(one.growth()?.value), one.unit));
+    let growth = |one: &Finding| or_dash(rate(one));
     let columns: [Column<Finding>; 7] = [
         ("Verdict", &|one| one.verdict_name().to_owned()),
         ("Site", &|one| printable(&one.process.site_names())),
@@ -62,7 +63,7 @@ pub fn overview(findings: &[Finding]) -> Grid {
         ("Pid", &|one| one.process.pid_text()),
         ("Last", &|one| or_dash(one.process.last_rss().map(size))),
         ("Peak", &|one| size(one.process.peak_rss)),
-        ("Growth/round", &growth),
+        ("Growth", &growth),
     ];
     Grid::of(findings, 3, &columns)
 }

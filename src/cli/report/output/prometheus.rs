@@ -4,7 +4,7 @@
 use std::fmt::Write;
 
 use crate::report::analyse::{Finding, Verdict};
-use crate::report::model::Size;
+use crate::report::model::{Size, Unit};
 
 type Label = (&'static str, String);
 
@@ -33,8 +33,8 @@ const GAUGES: [Gauge; 11] = gauges! {
     flarena_last_marker_time_seconds: "Unix time of the last marker. It does not change after the process ends.",
         |r| one(r.process.last_time());
     flarena_rounds: "Number of rounds seen.", |r| one(Some(r.series.rounds as f64));
-    flarena_growth_bytes_per_round: "Growth per round of a process that grows, else 0.",
-        |r| one(Some(r.growth().map_or(0.0, |slope| slope.value)));
+    flarena_growth_bytes_per_round: "Growth per round of a process with rounds that grows, else 0.",
+        |r| one((r.unit == Unit::Round).then(|| r.growth().map_or(0.0, |slope| slope.value)));
     flarena_verdict: "1 for the verdict on the process, 0 for the others.", verdicts;
     flarena_stage_peak_rss_bytes: "Highest RSS at a stage.", stages;
 };
