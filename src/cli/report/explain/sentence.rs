@@ -100,7 +100,10 @@ pub fn sentence(finding: &Finding) -> String {
 fn before(finding: &Finding) -> String {
     let rise = finding.trend.has_risen_before().then(|| {
         let (quantity, bytes) = (quantity_name(finding), size(finding.trend.rise_before));
-        let first = counted(finding.trend.warm_up as u64, finding);
+        let first = match finding.trend.warm_up {
+            1 => finding.rounds_unit().to_string(),
+            first => counted(first as u64, finding),
+        };
         format!("{quantity} rose by {bytes} in the first {first}. ")
     });
     match (rise, steps(finding)) {

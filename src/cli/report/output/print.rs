@@ -20,7 +20,8 @@ pub fn report(findings: &[Finding], requests: &[Request], length: ListLength) ->
         let (shown, more) = length.split(findings, OVERVIEW_ROWS);
         text += &overview(shown).text();
         if more > 0 {
-            text += &format!("... and {more} more processes: use --all\n");
+            let more = plural(more as u64, "more process");
+            text += &format!("... and {more}: use --all\n");
         }
         text += &format!("\n{}", lines(&summary(findings)));
     }
@@ -29,7 +30,8 @@ pub fn report(findings: &[Finding], requests: &[Request], length: ListLength) ->
         text += &format!("\n{}", process(finding));
     }
     if more > 0 {
-        text += &format!("\nStages of {more} more processes: use --all, --html or --json\n");
+        let more = plural(more as u64, "more process");
+        text += &format!("\nStages of {more}: use --all, --html or --json\n");
     }
     if let Some(line) = request::sentence(requests) {
         text += &format!("\n{}", lines(&line));
