@@ -125,7 +125,7 @@ mod tests {
             boot: Some(ShortHash(boot)),
             program: Some(program.into()),
             t: Some(t),
-            stage: stage.to_owned().into(),
+            stage: stage.to_owned(),
             ..sample(usize::from(stage == "send"), sizes(&[(Size::Rss, 100.0)]))
         };
         let of_boot = |boot| {
