@@ -297,6 +297,23 @@ pub mod tests {
     }
 
     #[test]
+    fn three_equal_steps_at_equal_distances_are_unclear_and_other_steps_are_flat() {
+        let mut random = Random::new(5);
+        let mut found = |steps: [(f64, f64); 3]| {
+            let level = |i: f64| {
+                let taken = steps.iter().filter(|(at, _)| i >= *at);
+                300.0 + taken.map(|(_, height)| height).sum::<f64>()
+            };
+            verdict_of(rss(20, |i| level(i) + 0.3 * random.normal()))
+        };
+        let even = found([(5.0, 21.0), (10.0, 20.0), (15.0, 19.0)]);
+        let heights = found([(5.0, 21.0), (10.0, 50.0), (15.0, 19.0)]);
+        let distances = found([(5.0, 21.0), (8.0, 20.0), (15.0, 19.0)]);
+        let expected = (Verdict::Unclear, Verdict::Flat, Verdict::Flat);
+        assert_eq!((even, heights, distances), expected);
+    }
+
+    #[test]
     fn growth_that_ended_early_is_flat() {
         let found = verdict_of(rss(60, |i| 100.0 + 20.0 * i.min(25.0)));
         assert_eq!(found, Verdict::Flat);
@@ -533,7 +550,7 @@ pub mod tests {
             (Size::Live, MemoryKind::Live),
             (Size::Retained, MemoryKind::KeptFree),
         ] {
-            for at in [vec![20.0], vec![10.0, 20.0, 30.0]] {
+            for at in [vec![20.0], vec![6.0, 20.0, 30.0]] {
                 let finding = steps(size, at.clone());
                 assert_eq!(finding.verdict, Verdict::Flat);
                 let found: Vec<f64> = finding.steps.iter().map(|step| step.at).collect();

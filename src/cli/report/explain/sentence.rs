@@ -63,7 +63,9 @@ pub fn sentence(finding: &Finding) -> String {
         ),
         Verdict::Unclear => {
             let (before, rate) = (before(finding), rate(finding, Amount::Change));
-            let is_open = match finding.trend.has_risen_before() && !finding.steps.is_empty() {
+            let is_staircase = finding.steps.len() >= 3;
+            let has_risen = finding.trend.has_risen_before() && !finding.steps.is_empty();
+            let is_open = match has_risen || is_staircase {
                 true => "It is not certain that the growth has ended",
                 false => "It is not certain yet whether this matters",
             };

@@ -148,11 +148,24 @@ impl Trend {
     /// A level with steps up behind a rise may go on rising. The longer the rise, the fewer steps show it.
     fn open_if_rising_in_steps(mut self, samples: usize) -> Trend {
         let steps_up = self.steps.iter().filter(|step| step.height > self.material);
-        let may_go_on = steps_up.count() * self.warm_up > samples - self.warm_up;
-        if self.class == TrendClass::Level && self.has_risen_before() && may_go_on {
+        let is_long = steps_up.count() * self.warm_up > samples - self.warm_up;
+        let may_go_on = self.has_risen_before() && is_long || self.has_even_steps();
+        if self.class == TrendClass::Level && may_go_on {
             self.class = TrendClass::Unclear;
         }
         self
+    }
+
+    /// Three steps up of one height at one distance: a leak in each fifth round of 20, say.
+    fn has_even_steps(&self) -> bool {
+        let is_even = |values: &[f64]| {
+            let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+            values.iter().all(|value| least > 0.75 * value)
+        };
+        let heights: Vec<f64> = self.steps.iter().map(|step| step.height).collect();
+        let pairs = self.steps.windows(2);
+        let distances: Vec<f64> = pairs.map(|w| (w[1].index - w[0].index) as f64).collect();
+        heights.len() >= 3 && heights[0] > 0.0 && is_even(&heights) && is_even(&distances)
     }
 
     pub fn width(&self) -> f64 {
