@@ -20,7 +20,7 @@ pub struct GrowthInside {
 const MIN_GROWTH_SHARE: f64 = 0.05;
 const MIN_GROWTH_BYTES: f64 = (16 << 20) as f64;
 
-/// The largest growth after a stage. `None` if the program's own markers show the peak, too, or if the periodic ones are judged.
+/// The largest growth after a stage. `None` if the program's own markers show the peak, or if the periodic ones are judged.
 pub fn growth_inside(finding: &Finding) -> Option<GrowthInside> {
     let process = finding.process;
     if finding.series.is_periodic() {
