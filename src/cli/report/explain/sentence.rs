@@ -534,6 +534,15 @@ mod tests {
     }
 
     #[test]
+    fn a_rise_in_the_first_round_has_no_number() {
+        let (_, text) = explanation(|round| if round < 1.0 { 200.0 } else { 400.0 });
+        let start =
+            "RSS rose by 200.0 MB in the first round. Since then RSS is about 400.0 MB over \
+                     the last 19 rounds (without the first) at stage send.";
+        assert!(text.starts_with(start), "{text}");
+    }
+
+    #[test]
     fn a_step_is_named_and_the_rest_is_flat() {
         let (verdict, text) = explanation(|round| if round < 9.0 { 300.0 } else { 420.0 });
         assert_eq!(verdict, Verdict::Flat, "{text}");

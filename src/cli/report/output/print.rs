@@ -184,6 +184,21 @@ mod tests {
     }
 
     #[test]
+    fn one_more_process_is_singular() {
+        let marker = |pid: u32| Marker {
+            pid: Some(pid),
+            site: Some(format!("site-{pid}")),
+            ..sample(0, sizes(&[(Size::Rss, 100.0)]))
+        };
+        let findings = analyse(processes((1..12).map(marker)));
+        let text = report(&findings, &[], ListLength::Short);
+        assert!(
+            text.contains("\nStages of 1 more process: use --all"),
+            "{text}"
+        );
+    }
+
+    #[test]
     fn the_table_of_sites_has_a_row_for_each_line() {
         let text = site_table(&history(&[5 << 20; 6]), None);
         assert_eq!(text.lines().count(), 2, "{text}");
