@@ -53,8 +53,9 @@ impl Condition {
         let slope = finding.lasting_slope();
         match *self {
             Condition::GrowthPerRound(limit) => {
-                let slope = slope.filter(|_| finding.unit == Unit::Round);
-                grows_faster(slope?, "round", limit)
+                // The visits of a stage without rounds count as rounds, minutes do not.
+                let slope = slope.filter(|_| finding.unit != Unit::Minute);
+                grows_faster(slope?, finding.unit.name(), limit)
             }
             Condition::GrowthPerHour(limit) => {
                 grows_faster(slope.and(finding.hourly)?, "hour", limit)
