@@ -79,8 +79,8 @@ def filters_by_text(folder):
 
 
 def amount(text):
-    """`4.00 GB` in KB; an unknown value is the lowest."""
-    number, _, unit = text.partition(" ")
+    """`4.00 GB` or `+4.00 GB/round` in KB; an unknown value is the lowest."""
+    number, _, unit = text.partition("/")[0].partition(" ")
     return float("-inf") if number == "-" else float(number) * 1024 ** ["", "KB", "MB", "GB"].index(unit)
 
 

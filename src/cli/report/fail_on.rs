@@ -7,6 +7,7 @@ use clap::ValueEnum;
 use super::analyse::stats::Estimate;
 use super::analyse::{Finding, Verdict};
 use super::explain::{rate_per, reaches_limit};
+use super::model::Unit;
 use super::units::{duration, duration_argument, size, size_argument, Amount};
 
 #[derive(Clone, Debug, PartialEq)]
@@ -51,7 +52,11 @@ impl Condition {
     pub fn failure(&self, finding: &Finding) -> Option<String> {
         let slope = finding.lasting_slope();
         match *self {
-            Condition::GrowthPerRound(limit) => grows_faster(slope?, finding.unit.name(), limit),
+            Condition::GrowthPerRound(limit) => {
+                // The visits of a stage without rounds count as rounds, minutes do not.
+                let slope = slope.filter(|_| finding.unit != Unit::Minute);
+                grows_faster(slope?, finding.unit.name(), limit)
+            }
             Condition::GrowthPerHour(limit) => {
                 grows_faster(slope.and(finding.hourly)?, "hour", limit)
             }
@@ -84,6 +89,7 @@ mod tests {
     use crate::report::analyse::fixtures::{finding_of, sample, sizes};
     use crate::report::explain::evidence;
     use crate::report::model::Size;
+    use crate::report::output::print::overview;
     use crate::report::units::MB;
     use flarena_shared::marker::Marker;
 
@@ -127,6 +133,22 @@ mod tests {
         for finding in [noisy, climbing] {
             assert_eq!(failure("growth:0.01MB/round", &finding), None);
         }
+    }
+
+    #[test]
+    fn a_rate_per_minute_meets_no_condition_per_round() {
+        let marker = |minute: usize| Marker {
+            round: None,
+            stage: "periodic".into(),
+            t: Some(60.0 * minute as f64),
+            ..sample(minute, sizes(&[(Size::Rss, 220.0 + 10.0 * minute as f64)]))
+        };
+        let grows = finding_of((0..40).map(marker));
+        assert_eq!(grows.unit, Unit::Minute);
+        assert_eq!(failure("growth:1MB/round", &grows), None);
+        assert!(failure("growth:1MB/hour", &grows).is_some());
+        let table = overview(&[grows]).text();
+        assert!(table.contains(" +10.0 MB/minute\n"), "{table}");
     }
 
     #[test]

@@ -4,6 +4,7 @@
 use flarena_shared::stages::Stage;
 use serde::Serialize;
 
+use super::Finding;
 use crate::report::model::{Point, Process, Series};
 
 /// Growth after a marker of the program, up to a size that none of its markers shows.
@@ -19,8 +20,12 @@ pub struct GrowthInside {
 const MIN_GROWTH_SHARE: f64 = 0.05;
 const MIN_GROWTH_BYTES: f64 = (16 << 20) as f64;
 
-/// The largest growth after a stage. `None` if the program's own markers show the peak, too.
-pub fn growth_inside(process: &Process) -> Option<GrowthInside> {
+/// The largest growth after a stage. `None` if the program's own markers show the peak, or if the periodic ones are judged.
+pub fn growth_inside(finding: &Finding) -> Option<GrowthInside> {
+    let process = finding.process;
+    if finding.series.is_periodic() {
+        return None;
+    }
     let mut marks: Vec<(&str, &Point)> = own_points(process).collect();
     marks.sort_by_key(|(_, point)| point.order);
     let peaks = marks.iter().map(|(_, point)| point.peak);
@@ -74,8 +79,8 @@ pub fn own_points(process: &Process) -> impl Iterator<Item = (&str, &Point)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::analyse::fixtures::{bytes, finding_of, processes, sample, sizes, Random};
-    use crate::report::analyse::{Finding, Quantity, Verdict};
+    use crate::report::analyse::fixtures::{bytes, finding_of, sample, sizes, Random};
+    use crate::report::analyse::{Quantity, Verdict};
     use crate::report::model::Size;
     use crate::report::units::MB;
     use flarena_shared::marker::Marker;
@@ -195,16 +200,26 @@ mod tests {
 
     #[test]
     fn growth_after_the_only_stage_is_found_with_its_duration() {
-        let found = growth_inside(&processes(course(&GROWS))[0]).unwrap();
+        let found = growth_inside(&finding_of(course(&GROWS))).unwrap();
         assert_eq!((&*found.stage, found.round), ("train", Some(12)));
         assert_eq!((found.bytes / MB, found.seconds), (690.0, Some(70.0)));
+    }
+
+    #[test]
+    fn growth_of_periodic_markers_that_are_judged_is_not_repeated() {
+        let start = [(0.0, "load", 5.0), (40.0, "periodic", 300.0)];
+        let level = (1..20).map(|minute| (60.0 * f64::from(minute), "periodic", 300.0));
+        let markers: Vec<_> = start.into_iter().chain(level).collect();
+        let finding = finding_of(course(&markers));
+        assert_eq!(&*finding.series.stage, "periodic");
+        assert_eq!(growth_inside(&finding), None);
     }
 
     #[test]
     fn growth_that_a_later_stage_shows_is_not_repeated() {
         let after = |rss| {
             let markers = [GROWS.as_slice(), &[(90.0, "send", rss)]].concat();
-            growth_inside(&processes(course(&markers))[0])
+            growth_inside(&finding_of(course(&markers)))
         };
         assert_eq!(after(700.0), None);
         assert!(after(20.0).is_some());

@@ -213,9 +213,11 @@ impl ProcessComparison {
     pub fn largest_change(&self) -> Option<(&StageComparison, Change)> {
         let stages = self.stages.iter();
         let changes = stages.filter_map(|stage| Some((stage, stage.change()?)));
+        // A single marker shows no noise. It counts where no stage has more.
+        let knows_noise = changes.clone().any(|(_, change)| change.low.is_some());
         let changes = changes.filter(|(_, change)| match change.verdict {
             ChangeVerdict::Less | ChangeVerdict::More => true,
-            ChangeVerdict::OneRun => change.percent().abs() >= 1.0,
+            ChangeVerdict::OneRun => !knows_noise && change.percent().abs() >= 1.0,
             ChangeVerdict::WithinNoise => false,
         });
         changes.max_by(|(_, a), (_, b)| a.size().total_cmp(&b.size()))
@@ -369,6 +371,20 @@ mod tests {
             known.collect::<Vec<_>>(),
             [(size, true), (size, true), (size, false)]
         );
+    }
+
+    #[test]
+    fn a_stage_with_one_marker_is_no_change_beside_stages_with_many() {
+        let run = |exit: f64| {
+            let marker = |i: usize| Marker {
+                stage: if i < 24 { "send" } else { "exit" }.into(),
+                ..sample(i, sizes(&[(Size::Rss, if i < 24 { 300.0 } else { exit })]))
+            };
+            analyse(processes((0..25).map(marker)))
+        };
+        let runs = [200.0, 210.0].map(run);
+        let compared = Comparison::of([&runs[0], &runs[1]]);
+        assert!(compared.sites[0].processes[0].is_equal());
     }
 
     #[test]

@@ -3,6 +3,8 @@
 //! Markers of the stage `periodic` are written when the size changes, at irregular times. Beside stages they are no
 //! fair sample, and at the start of a process they show imports.
 
+use flarena_shared::stages::Stage;
+
 use super::between_stages::{highest, own_points};
 use super::finding::{PeakGrowth, Quantity};
 use super::stats::{material_growth, median, quantile, Estimate, Trend, TrendClass, MIN_ROUNDS};
@@ -29,12 +31,17 @@ pub fn fits(process: &Process) -> Vec<Fit<'_>> {
 /// footprint among those that occur in most rounds: there a growth would show best.
 pub fn deciding<'f, 'a>(fits: &'f [Fit<'a>]) -> Option<&'f Fit<'a>> {
     let is_judged = |fit: &Fit| fit.trend.class != TrendClass::TooFewRounds;
-    let is_enough = |fit: &Fit| is_judged(fit) && !fit.series.is_periodic();
+    // `load` is the library's: of processes that follow each other it would be a stage with as many rounds.
+    let is_load = |fit: &Fit| *fit.series.stage == *Stage::Load.name();
+    let is_enough = |fit: &Fit| is_judged(fit) && !fit.series.is_periodic() && !is_load(fit);
     let has_enough_stage = fits.iter().any(is_enough);
     // Beside stages, periodic markers are no fair sample. A few beside rounds show the start of the process.
     let has_rounds = || fits.iter().any(Fit::has_rounds);
     let is_no_sample = |fit: &Fit| has_enough_stage || fit.is_short() && has_rounds();
-    let is_fair = |fit: &&Fit| fits.len() == 1 || !fit.series.is_periodic() || !is_no_sample(fit);
+    let is_fair = |fit: &&Fit| match fit.series.is_periodic() {
+        true => fits.len() == 1 || !is_no_sample(fit),
+        false => !is_load(fit) || !has_enough_stage,
+    };
     let fair = fits.iter().filter(is_fair);
     let length = |fit: &Fit| fit.points.len();
     let longest = fair.clone().map(length).max()?;
@@ -84,8 +91,11 @@ impl<'a> Fit<'a> {
                 sizes.iter().filter_map(|one| quantity.of(one)).collect()
             });
         let size = median(&footprint);
-        let range = |values: &[f64]| quantile(values, 1.0) - quantile(values, 0.0);
-        let (quantity, values) = match range(&without) < range(&footprint) {
+        let changes = |values: &[f64]| -> f64 {
+            let pairs = values.windows(2);
+            pairs.map(|pair| (pair[1] - pair[0]).abs()).sum()
+        };
+        let (quantity, values) = match changes(&without) < changes(&footprint) {
             true => (Quantity::WithoutCached, without),
             false => (Quantity::Footprint, footprint),
         };

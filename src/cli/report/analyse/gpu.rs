@@ -4,10 +4,12 @@ use super::fit::without_gaps;
 use super::stats::{median, Estimate, Trend};
 use crate::report::model::{Series, Size};
 
-/// The growth of what PyTorch's caching allocator has reserved, per unit of the finding.
+/// The growth per unit of the finding.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GpuGrowth {
-    pub reserved: Estimate,
+    /// That of what PyTorch's caching allocator has reserved, or of the tensors if these grow inside it.
+    pub slope: Estimate,
+    pub reserved_grows: bool,
     /// The growth of the tensors in it.
     pub allocated: Allocated,
 }
@@ -29,14 +31,18 @@ pub fn growth(series: &Series) -> Option<GpuGrowth> {
         let values: Option<Vec<f64>> = sizes.iter().map(|one| one.get(size)).collect();
         values.map(|values| Trend::of(&x, &values, median(&values)))
     };
-    let reserved = trend(Size::GpuReserved).filter(Trend::is_growing)?.slope;
-    let allocated = match trend(Size::GpuAllocated) {
-        Some(trend) if trend.is_growing() => Allocated::Grows,
-        Some(trend) if trend.slope.high < reserved.low => Allocated::DoesNotGrow,
+    let [reserved, tensors] = [Size::GpuReserved, Size::GpuAllocated].map(trend);
+    let reserved = reserved.filter(Trend::is_growing);
+    let allocated = match (&tensors, &reserved) {
+        (Some(tensors), _) if tensors.is_growing() => Allocated::Grows,
+        (Some(tensors), Some(all)) if tensors.slope.high < all.slope.low => Allocated::DoesNotGrow,
         _ => Allocated::Unclear,
     };
+    let reserved_grows = reserved.is_some();
+    let growing = reserved.or(tensors.filter(Trend::is_growing))?;
     Some(GpuGrowth {
-        reserved,
+        slope: growing.slope,
+        reserved_grows,
         allocated,
     })
 }
@@ -59,7 +65,7 @@ mod tests {
         let found = growth(processes[0].series("send").unwrap())?;
         Some((
             found.allocated,
-            (found.reserved.value / (1 << 20) as f64).round() as i64,
+            (found.slope.value / (1 << 20) as f64).round() as i64,
         ))
     }
 
@@ -71,6 +77,8 @@ mod tests {
         assert_eq!(tensors, Some((Allocated::Grows, 12)));
         let unknown = found(|round| [f64::NAN, 500.0 + 12.0 * round]);
         assert_eq!(unknown, Some((Allocated::Unclear, 12)));
+        let inside_cache = found(|round| [300.0 + 8.0 * round, 500.0]);
+        assert_eq!(inside_cache, Some((Allocated::Grows, 8)));
         assert_eq!(found(|_| [300.0, 500.0]), None);
         assert_eq!(found(|_| [f64::NAN; 2]), None);
     }

@@ -229,6 +229,91 @@ pub mod tests {
         assert!(count <= 1, "{count}");
     }
 
+    /// Behind the step the leak adds less than what matters over all rounds.
+    #[test]
+    fn a_leak_beside_one_step_is_growth() {
+        let mut random = Random::new(31);
+        let mut is_growth = |seed: u32| {
+            let (n, height) = (16 + seed % 17, random.between(8.0, 40.0));
+            let at = (random.between(0.4, 0.85) * f64::from(n)).floor();
+            let leak = random.between(18.0, 48.0) / f64::from(n);
+            let level = |i: f64| 200.0 + leak * i + if i >= at { height } else { 0.0 };
+            verdict_of(rss(n, |i| level(i) + 0.4 * random.normal())).is_growth()
+        };
+        let found = (0..100).filter(|seed| is_growth(*seed)).count();
+        assert!(found >= 95, "{found}");
+    }
+
+    #[test]
+    fn a_step_behind_a_warm_up_is_no_growth() {
+        let mut random = Random::new(7);
+        let mut is_growth = |seed: u32| {
+            let (n, length) = (16 + seed % 17, random.between(0.6, 2.5));
+            let (height, rise) = (random.between(8.0, 40.0), random.between(10.0, 100.0));
+            let at = (random.between(0.4, 0.85) * f64::from(n)).floor();
+            let level = |i: f64| if i >= at { 200.0 + height } else { 200.0 };
+            let warm = |i: f64| level(i) - rise * (-i / length).exp() + 0.4 * random.normal();
+            verdict_of(rss(n, warm)).is_growth()
+        };
+        let count = (0..400).filter(|seed| is_growth(*seed)).count();
+        assert!(count <= 12, "{count}");
+    }
+
+    #[test]
+    fn cached_pages_that_come_and_go_are_left_out_beside_a_higher_outlier() {
+        let finding = judge_rounds(rounds(20, |i| {
+            let cached = if i as u32 % 3 == 1 && i > 3.0 {
+                43.0
+            } else {
+                0.0
+            };
+            let outlier = if i == 17.0 { 644.0 } else { 0.0 };
+            let live = 400.0 - 11.0 * (-i).exp() + outlier;
+            [
+                (Size::Rss, live + cached),
+                (Size::Live, live),
+                (Size::Recycled, cached),
+            ]
+        }));
+        let found = (finding.verdict, finding.quantity);
+        assert_eq!(found, (Verdict::Flat, Quantity::WithoutCached));
+    }
+
+    #[test]
+    fn a_rise_that_may_go_on_by_what_matters_is_unclear() {
+        let mut random = Random::new(2);
+        let mut found = |slope: f64| {
+            let level = |i: f64| 100.0 + 12.0 * i.min(15.0) + slope * (i - 15.0).max(0.0);
+            verdict_of(rss(40, |i| level(i) + random.normal()))
+        };
+        let found = [0.0, 0.3, 1.0].map(|slope| [(); 3].map(|()| found(slope)));
+        assert_eq!(
+            found,
+            [
+                [Verdict::Flat; 3],
+                [Verdict::Unclear; 3],
+                [Verdict::Growth; 3]
+            ]
+        );
+    }
+
+    #[test]
+    fn three_equal_steps_at_equal_distances_are_unclear_and_other_steps_are_flat() {
+        let mut random = Random::new(5);
+        let mut found = |steps: [(f64, f64); 3]| {
+            let level = |i: f64| {
+                let taken = steps.iter().filter(|(at, _)| i >= *at);
+                300.0 + taken.map(|(_, height)| height).sum::<f64>()
+            };
+            verdict_of(rss(20, |i| level(i) + 0.3 * random.normal()))
+        };
+        let even = found([(5.0, 21.0), (10.0, 20.0), (15.0, 19.0)]);
+        let heights = found([(5.0, 21.0), (10.0, 50.0), (15.0, 19.0)]);
+        let distances = found([(5.0, 21.0), (8.0, 20.0), (15.0, 19.0)]);
+        let expected = (Verdict::Unclear, Verdict::Flat, Verdict::Flat);
+        assert_eq!((even, heights, distances), expected);
+    }
+
     #[test]
     fn growth_that_ended_early_is_flat() {
         let found = verdict_of(rss(60, |i| 100.0 + 20.0 * i.min(25.0)));
@@ -345,6 +430,25 @@ pub mod tests {
     }
 
     #[test]
+    fn processes_that_follow_each_other_are_not_judged_at_load() {
+        let marker = |seq: usize| {
+            let (round, stage) = (seq / 3, seq % 3);
+            Marker {
+                pid: Some(1000 + round as u32),
+                round: (stage > 0).then_some(round as i64),
+                stage: ["load", "receive", "send"][stage].into(),
+                ..sample(stage, sizes(&[(Size::Rss, [5.0, 500.0, 300.0][stage])]))
+            }
+        };
+        let finding = finding_of((0..36).map(|seq| Marker {
+            t: Some(seq as f64),
+            ..marker(seq)
+        }));
+        assert_eq!(finding.process.processes, 12);
+        assert_eq!(&*finding.series.stage, "send");
+    }
+
+    #[test]
     fn a_stage_that_grows_decides_even_if_another_is_flat() {
         let marker = |seq: usize| {
             let (round, low) = (seq / 2, seq.is_multiple_of(2));
@@ -447,7 +551,7 @@ pub mod tests {
             (Size::Live, MemoryKind::Live),
             (Size::Retained, MemoryKind::KeptFree),
         ] {
-            for at in [vec![20.0], vec![10.0, 20.0, 30.0]] {
+            for at in [vec![20.0], vec![6.0, 20.0, 30.0]] {
                 let finding = steps(size, at.clone());
                 assert_eq!(finding.verdict, Verdict::Flat);
                 let found: Vec<f64> = finding.steps.iter().map(|step| step.at).collect();

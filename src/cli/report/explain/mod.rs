@@ -14,7 +14,7 @@ use super::analyse::{
     TimeToLimit,
 };
 use super::model::{Point, Process, Refused, Size};
-use super::units::{duration, printable, size, time_of_day, Amount};
+use super::units::{duration, printable, size, utc, Amount};
 use phrases::{place, HIGHEST_RSS};
 
 pub use phrases::{numbers, rate_per};
@@ -44,7 +44,7 @@ pub fn evidence(finding: &Finding) -> String {
         peaks(finding),
         limit.map(|estimate| limit_sentence(finding, &estimate)),
         gpu(finding),
-        growth_inside(process).map(inside),
+        growth_inside(finding).map(inside),
         keeps_models.then(|| KEEPS_MODELS.to_owned()),
     ];
     let sentences = sentences.into_iter().flatten();
@@ -77,9 +77,12 @@ fn peaks(finding: &Finding) -> Option<String> {
 /// `GPU memory grows by 12.0 MB/round (95 % interval: ...) at stage send: PyTorch's cache has reserved more.`
 fn gpu(finding: &Finding) -> Option<String> {
     let growth = finding.gpu_growth.as_ref()?;
-    let rate = rate_per(&growth.reserved, finding.unit.name(), Amount::Size);
+    let rate = rate_per(&growth.slope, finding.unit.name(), Amount::Size);
     let part = match growth.allocated {
-        Allocated::Grows => "the program holds more in tensors",
+        Allocated::Grows if growth.reserved_grows => "the program holds more in tensors",
+        Allocated::Grows => {
+            "the program holds more in tensors, for which PyTorch's cache still has room"
+        }
         Allocated::DoesNotGrow => {
             "PyTorch's cache has reserved more, and the tensors in it do not grow as fast"
         }
@@ -234,14 +237,20 @@ fn observed_time(process: &Process) -> Option<String> {
     (last > first).then(|| duration(last - first))
 }
 
-/// `last marker 14:02:11, round 12, send`; `None` for a process that wrote the marker `exit` or became another program.
+/// `last marker 2026-11-28 14:02:11 UTC, round 12, send`; `None` for a process that wrote the marker `exit` or became another program.
 fn last_marker(process: &Process) -> Option<String> {
     let (stage, point) = process.last_visit().filter(|_| !has_ended(process))?;
     let place = |stage: &str, point: &Point| match point.round {
         Some(round) => format!("round {round}, {}", printable(stage)),
         None => printable(stage),
     };
-    let time = point.t.map_or(String::new(), |t| time_of_day(t) + ", ");
+    // The lines of a log have the time of an unknown zone.
+    let format = if process.pid.is_some() {
+        "%F %T UTC, "
+    } else {
+        "%F %T, "
+    };
+    let time = point.t.map_or(String::new(), |t| utc(t, format));
     let own = process.last_own_visit().filter(|(own, _)| *own != stage);
     let own = own.map(|(own, before)| format!(" after {}", place(own, before)));
     let own = own.unwrap_or_default();
@@ -275,6 +284,22 @@ mod tests {
         let expected = "PSS 64.0 MB (shares memory with a forked process)";
         assert!(text(64.0).contains(expected), "{}", text(64.0));
         assert!(!text(f64::NAN).contains("PSS"), "{}", text(f64::NAN));
+    }
+
+    #[test]
+    fn the_last_marker_has_its_date_and_the_zone_of_a_marker_with_a_time() {
+        let text = |pid: Option<u32>| {
+            let marker = |round: usize| Marker {
+                pid,
+                t: Some(1_795_156_366.0 + round as f64),
+                ..sample(round, sizes(&[(Size::Rss, 300.0)]))
+            };
+            facts(&finding_of((0..10).map(marker))).join(", ")
+        };
+        let marker = "last marker 2026-11-20 06:32:55 UTC, round 9, send";
+        assert!(text(Some(7)).contains(marker), "{}", text(Some(7)));
+        let log = "last marker 2026-11-20 06:32:55, round 9, send";
+        assert!(text(None).contains(log), "{}", text(None));
     }
 
     #[test]
@@ -414,13 +439,14 @@ mod tests {
 
     #[test]
     fn growth_of_the_cache_has_its_rate_and_its_setting() {
-        let reserved = Estimate {
+        let slope = Estimate {
             value: 12.0 * MB,
             low: 11.0 * MB,
             high: 13.0 * MB,
         };
         let growth = GpuGrowth {
-            reserved,
+            slope,
+            reserved_grows: true,
             allocated: Allocated::DoesNotGrow,
         };
         let finding = Finding {

@@ -32,6 +32,7 @@ pub fn rounds_phrase(finding: &Finding) -> String {
     let settled = counted(settled_rounds(finding), finding);
     let rounds = match finding.trend.warm_up {
         0 => format!("over {settled}"),
+        1 => format!("over the last {settled} (without the first)"),
         first => format!("over the last {settled} (without the first {first})"),
     };
     let stage = match finding.quantity == Quantity::Peak {

@@ -63,7 +63,9 @@ pub fn sentence(finding: &Finding) -> String {
         ),
         Verdict::Unclear => {
             let (before, rate) = (before(finding), rate(finding, Amount::Change));
-            let is_open = match finding.trend.has_risen_before() && !finding.steps.is_empty() {
+            let is_staircase = finding.steps.len() >= 3;
+            let has_risen = finding.trend.has_risen_before() && !finding.steps.is_empty();
+            let is_open = match has_risen || is_staircase {
                 true => "It is not certain that the growth has ended",
                 false => "It is not certain yet whether this matters",
             };
@@ -100,7 +102,10 @@ pub fn sentence(finding: &Finding) -> String {
 fn before(finding: &Finding) -> String {
     let rise = finding.trend.has_risen_before().then(|| {
         let (quantity, bytes) = (quantity_name(finding), size(finding.trend.rise_before));
-        let first = counted(finding.trend.warm_up as u64, finding);
+        let first = match finding.trend.warm_up {
+            1 => finding.rounds_unit().to_string(),
+            first => counted(first as u64, finding),
+        };
         format!("{quantity} rose by {bytes} in the first {first}. ")
     });
     match (rise, steps(finding)) {
@@ -114,21 +119,23 @@ fn flat(finding: &Finding) -> String {
     let (quantity, over) = (quantity_name(finding), rounds_phrase(finding));
     let (unit, rate) = (finding.unit, rate(finding, Amount::Change));
     let (high, threshold) = (finding.trend.slope.high.max(0.0), finding.trend.threshold);
-    let growth = match rounds_to_zero(high) {
-        true => "growth".to_owned(),
-        false => format!("growth above {}/{unit}", size(high)),
+    let excludes = match high < threshold {
+        true if rounds_to_zero(high) => "excludes growth".to_owned(),
+        true => format!("excludes growth above {}/{unit}", size(high)),
+        // Noise, or few rounds.
+        false => format!("does not exclude growth up to {}/{unit}", size(high)),
     };
-    let matters = match high < threshold && !rounds_to_zero(threshold) {
-        true => format!("; {}/{unit} or more would matter", size(threshold)),
-        false => String::new(),
+    let matters = match rounds_to_zero(threshold) {
+        true => String::new(),
+        false => format!("; {}/{unit} or more would matter", size(threshold)),
     };
     match finding.steps.is_empty() {
         true => {
             let level = level_clause(quantity, &finding.level);
-            format!("{level} {over}. The trend of {rate} excludes {growth}{matters}.")
+            format!("{level} {over}. The trend of {rate} {excludes}{matters}.")
         }
         false => {
-            format!("{quantity} changes by {rate} {over}, which excludes {growth}{matters}.")
+            format!("{quantity} changes by {rate} {over}, which {excludes}{matters}.")
         }
     }
 }
@@ -524,6 +531,15 @@ mod tests {
             "RSS rose by 200.0 MB in the first 5 rounds. Since then RSS is about 400.0 MB over ";
         assert!(text.starts_with(start), "{text}");
         assert!(text.contains(" at stage send. "), "{text}");
+    }
+
+    #[test]
+    fn a_rise_in_the_first_round_has_no_number() {
+        let (_, text) = explanation(|round| if round < 1.0 { 200.0 } else { 400.0 });
+        let start =
+            "RSS rose by 200.0 MB in the first round. Since then RSS is about 400.0 MB over \
+                     the last 19 rounds (without the first) at stage send.";
+        assert!(text.starts_with(start), "{text}");
     }
 
     #[test]

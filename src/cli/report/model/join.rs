@@ -9,7 +9,7 @@ use flarena_shared::marker::Marker;
 use flarena_shared::stages::Stage;
 
 use super::order::Order;
-use super::process::{differ, Process};
+use super::process::Process;
 use super::series::{Point, Series};
 
 /// A process with so many rounds gets a verdict of its own.
@@ -56,7 +56,11 @@ fn join_programs(processes: &mut Vec<Process>) {
     in_time.sort_by(|a, b| begin(a).total_cmp(&begin(b)));
     let mut latest = HashMap::new();
     for next in in_time {
-        if let Some(identity) = next.loaded.and(next.pid.zip(next.start)) {
+        if next.loaded.is_some()
+            && let Some(one) = next.pid.zip(next.start)
+        {
+            // Processes of two machines may have the same pid and start time.
+            let identity = (one, next.boot, next.host.clone());
             if let Some(before) = latest.remove(&identity) {
                 link(before, next);
             }
@@ -67,8 +71,7 @@ fn join_programs(processes: &mut Vec<Process>) {
 }
 
 fn link(before: &mut Process, next: &mut Process) {
-    // Processes of two machines may have the same pid and start time.
-    if before.has_exited || differ(&before.host, &next.host) {
+    if before.has_exited {
         return;
     }
     before.became = Some(next.program_name());
@@ -240,6 +243,7 @@ mod tests {
     use crate::report::analyse::fixtures::{processes, sample, sizes};
     use crate::report::model::{Size, Unit};
     use crate::report::units::MB;
+    use flarena_shared::marker::ShortHash;
 
     /// `(program, host, seq, stage)` of one pid, a second apart.
     type Row = (&'static str, &'static str, usize, &'static str);
@@ -293,6 +297,20 @@ mod tests {
         assert!(found
             .map(|(_, began_as, became)| (began_as, became))
             .all(|one| one == (vec![], None)));
+    }
+
+    #[test]
+    fn processes_of_two_boots_with_equal_host_pid_and_start_are_no_programs_of_one() {
+        let marker = |boot: u32| Marker {
+            boot: Some(ShortHash(boot)),
+            host: Some("vm".into()),
+            t: Some(f64::from(boot)),
+            stage: "load".into(),
+            ..sample(0, sizes(&[(Size::Rss, 100.0)]))
+        };
+        let found = processes([1, 2].map(marker));
+        assert_eq!(found.len(), 2);
+        assert!(found.iter().all(|one| one.became.is_none()));
     }
 
     /// A process per round: it loads, receives, sends and ends.

@@ -119,7 +119,7 @@ pub fn begins_program(marker: &Marker) -> bool {
 }
 
 /// Two known names differ.
-pub fn differ<T: PartialEq>(one: &Option<T>, other: &Option<T>) -> bool {
+fn differ<T: PartialEq>(one: &Option<T>, other: &Option<T>) -> bool {
     one.is_some() && other.is_some() && one != other
 }
 
@@ -190,7 +190,8 @@ impl Process {
         self.host = self.host.take().or_else(|| marker.host.clone());
         self.job = self.job.take().or_else(|| marker.job.clone());
         self.version = self.version.take().or_else(|| marker.version.clone());
-        self.settings = self.settings.take().or_else(|| marker.settings.clone());
+        let changed = || marker.settings.clone().filter(|all| !all.is_empty());
+        self.settings = self.settings.take().or_else(changed);
     }
 
     /// Figures that are kept once per process, and not for each round.

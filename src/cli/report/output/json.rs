@@ -59,7 +59,7 @@ fn process(finding: &Finding) -> Value {
         "markers": process.markers,
         "verdict": finding.verdict.name(),
         "evidence": explain::evidence(finding),
-        "growth_inside_stage": growth_inside(process),
+        "growth_inside_stage": growth_inside(finding),
         "remedy": explain::remedy(finding),
         "stage": finding.series.stage,
         "rounds": finding.series.rounds,
@@ -106,7 +106,8 @@ fn gpu_growth(finding: &Finding) -> Option<Value> {
     let growth = finding.gpu_growth.as_ref()?;
     Some(json!({
         "stage": finding.series.stage,
-        "reserved": per_round(&growth.reserved),
+        "reserved": growth.reserved_grows.then(|| per_round(&growth.slope)),
+        "allocated": (!growth.reserved_grows).then(|| per_round(&growth.slope)),
         "of": match growth.allocated {
             Allocated::Grows => Some("tensors"),
             Allocated::DoesNotGrow => Some("cache"),

@@ -20,7 +20,8 @@ pub fn report(findings: &[Finding], requests: &[Request], length: ListLength) ->
         let (shown, more) = length.split(findings, OVERVIEW_ROWS);
         text += &overview(shown).text();
         if more > 0 {
-            text += &format!("... and {more} more processes: use --all\n");
+            let more = plural(more as u64, "more process");
+            text += &format!("... and {more}: use --all\n");
         }
         text += &format!("\n{}", lines(&summary(findings)));
     }
@@ -29,7 +30,8 @@ pub fn report(findings: &[Finding], requests: &[Request], length: ListLength) ->
         text += &format!("\n{}", process(finding));
     }
     if more > 0 {
-        text += &format!("\nStages of {more} more processes: use --all, --html or --json\n");
+        let more = plural(more as u64, "more process");
+        text += &format!("\nStages of {more}: use --all, --html or --json\n");
     }
     if let Some(line) = request::sentence(requests) {
         text += &format!("\n{}", lines(&line));
@@ -54,7 +56,8 @@ pub fn summary(findings: &[Finding]) -> String {
 }
 
 pub fn overview(findings: &[Finding]) -> Grid {
-    let growth = |one: &Finding| or_dash(one.growth().map(|slope| signed_size(slope.value)));
+    let rate = |one: &Finding| Some(format!("{}/{}", signed_size(one.growth()?.value), one.unit));
+    let growth = |one: &Finding| or_dash(rate(one));
     let columns: [Column<Finding>; 7] = [
         ("Verdict", &|one| one.verdict_name().to_owned()),
         ("Site", &|one| printable(&one.process.site_names())),
@@ -62,7 +65,7 @@ pub fn overview(findings: &[Finding]) -> Grid {
         ("Pid", &|one| one.process.pid_text()),
         ("Last", &|one| or_dash(one.process.last_rss().map(size))),
         ("Peak", &|one| size(one.process.peak_rss)),
-        ("Growth/round", &growth),
+        ("Growth", &growth),
     ];
     Grid::of(findings, 3, &columns)
 }
@@ -178,6 +181,21 @@ mod tests {
         );
         assert!(text.contains("-> give the job more memory"), "{text}");
         assert!(!text.contains("reaches its limit"), "{text}");
+    }
+
+    #[test]
+    fn one_more_process_is_singular() {
+        let marker = |pid: u32| Marker {
+            pid: Some(pid),
+            site: Some(format!("site-{pid}")),
+            ..sample(0, sizes(&[(Size::Rss, 100.0)]))
+        };
+        let findings = analyse(processes((1..12).map(marker)));
+        let text = report(&findings, &[], ListLength::Short);
+        assert!(
+            text.contains("\nStages of 1 more process: use --all"),
+            "{text}"
+        );
     }
 
     #[test]

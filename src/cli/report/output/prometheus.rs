@@ -4,7 +4,7 @@
 use std::fmt::Write;
 
 use crate::report::analyse::{Finding, Verdict};
-use crate::report::model::Size;
+use crate::report::model::{Size, Unit};
 
 type Label = (&'static str, String);
 
@@ -33,8 +33,8 @@ const GAUGES: [Gauge; 11] = gauges! {
     flarena_last_marker_time_seconds: "Unix time of the last marker. It does not change after the process ends.",
         |r| one(r.process.last_time());
     flarena_rounds: "Number of rounds seen.", |r| one(Some(r.series.rounds as f64));
-    flarena_growth_bytes_per_round: "Growth per round of a process that grows, else 0.",
-        |r| one(Some(r.growth().map_or(0.0, |slope| slope.value)));
+    flarena_growth_bytes_per_round: "Growth per round of a process with rounds that grows, else 0.",
+        |r| one((r.unit == Unit::Round).then(|| r.growth().map_or(0.0, |slope| slope.value)));
     flarena_verdict: "1 for the verdict on the process, 0 for the others.", verdicts;
     flarena_stage_peak_rss_bytes: "Highest RSS at a stage.", stages;
 };
@@ -83,6 +83,9 @@ fn labels(finding: &Finding, more: Option<Label>) -> String {
         ("host", process.host.clone()),
         ("pid", process.pid.map(|pid| pid.to_string())),
         ("start", process.start.map(|start| start.to_string())),
+        // Micro-VMs of one image may have equal names, pids and starts; an exec keeps them.
+        ("boot", process.boot.map(String::from)),
+        ("program", process.program.clone()),
         ("log", process.log.clone()),
     ];
     let more = more.map(|(name, value)| (name, Some(value)));
@@ -107,12 +110,45 @@ fn escaped(value: &str) -> String {
 mod tests {
     use super::*;
     use crate::report::analyse::fixtures::{analyse, processes, sample, sizes};
-    use flarena_shared::marker::Marker;
+    use flarena_shared::marker::{Marker, ShortHash};
+    use std::collections::HashSet;
 
     #[test]
     fn quotes_backslashes_and_control_characters_in_labels_are_escaped() {
         let value = escaped("a\"b\\c\nd\x1b\u{9b}\0");
         assert_eq!(value, r#"a\"b\\c\nd\\x1b\\x9b\\x00"#);
+    }
+
+    #[test]
+    fn no_two_series_have_equal_labels() {
+        let marker = |boot: u32, program: &str, t: f64, stage: &str| Marker {
+            boot: Some(ShortHash(boot)),
+            program: Some(program.into()),
+            t: Some(t),
+            stage: stage.to_owned(),
+            ..sample(usize::from(stage == "send"), sizes(&[(Size::Rss, 100.0)]))
+        };
+        let of_boot = |boot| {
+            let rows = [
+                ("a.py", 0.0, "load"),
+                ("a.py", 1.0, "send"),
+                ("b.py", 2.0, "load"),
+            ];
+            rows.map(|(program, t, stage)| marker(boot, program, t, stage))
+        };
+        let processes = processes([1, 2].into_iter().flat_map(of_boot));
+        assert_eq!(processes.len(), 4);
+        let text = metrics(&analyse(processes));
+        let series = text
+            .lines()
+            .filter_map(|line| Some(line.rsplit_once(' ')?.0));
+        let mut seen = HashSet::new();
+        assert!(
+            series
+                .filter(|one| !one.starts_with('#'))
+                .all(|one| seen.insert(one)),
+            "{text}"
+        );
     }
 
     #[test]

@@ -69,7 +69,7 @@ impl FileReport {
         if self.messages.len() >= MAX_MESSAGES {
             self.messages.truncate(MAX_MESSAGES);
             self.omitted_messages += 1;
-            message = format!("{path}: {} more messages", self.omitted_messages);
+            message = format!("{path}: {}", plural(self.omitted_messages, "more message"));
         }
         self.messages.push(message);
     }

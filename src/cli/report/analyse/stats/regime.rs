@@ -156,6 +156,11 @@ fn first_of_regime(series: &Series, found: &[Segment], material: f64) -> usize {
         rise.abs() < material
     };
     let is_short = |s: &Segment| s.len() < MIN_ROUNDS;
+    // A slope that matters over many rounds does not within a few.
+    let goes_on = |before: &Segment, after: &Segment| {
+        let slope = Line::through(&series.x[after.from..], &series.y[after.from..]).slope;
+        slope.low * slope.high > 0.0 && (slope.low..slope.high).contains(&before.slope)
+    };
     let share = MIN_SHARE_AFTER_RISE * series.y.len() as f64;
     let min_length = usize::max(MIN_ROUNDS, share as usize);
     let mut first = found.len() - 1;
@@ -172,7 +177,9 @@ fn first_of_regime(series: &Series, found: &[Segment], material: f64) -> usize {
                 let ratio = before.slope / deciding.slope;
                 SLOWER < ratio && ratio < 1.0 / SLOWER
             }
-            (true, false) | (false, true) => is_short(before) && before.from > 0,
+            (true, false) | (false, true) => {
+                is_short(before) && before.from > 0 || goes_on(before, &found[first])
+            }
         };
         if !is_same {
             break;

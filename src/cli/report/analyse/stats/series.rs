@@ -60,7 +60,7 @@ impl Series {
         }
     }
 
-    fn remove(&mut self, removed: Range<usize>) {
+    pub fn remove(&mut self, removed: Range<usize>) {
         self.groups.drain(removed.clone());
         let columns = [&mut self.x, &mut self.y];
         for column in columns.into_iter().chain(&mut self.shapes) {

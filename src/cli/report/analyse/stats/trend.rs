@@ -106,8 +106,21 @@ impl Trend {
         if teeth.is_none() && !trend.swings() && (!trend.is_vague() || trend.is_staircase()) {
             return trend.open_if_rising_in_steps(x.len());
         }
+        // A step behind a warm-up does not bring the warm-up back.
+        let (first, is_one_step) = (series.y[0], trend.steps.len() == 1);
+        let is_start = trend.warm_up <= usize::max(3, x.len() / 10);
+        let is_warm_up = trend.class == TrendClass::Level && is_one_step && is_start;
+        if is_warm_up {
+            let begin = series
+                .groups
+                .partition_point(|group| group.start < trend.warm_up);
+            series.remove(0..begin);
+        }
         series.remove_outliers(resolution);
-        let regime = Regime::whole(&series, material);
+        let mut regime = Regime::whole(&series, material);
+        if is_warm_up {
+            regime.rise_before += series.y[0] - first;
+        }
         let whole = Trend::judge(x, &series, regime, material);
         let beside_teeth = teeth.map(|teeth| last_regime(&teeth.rest, &teeth.shapes).0);
         let is_better = |trend: &Trend| !trend.swings() && trend.width() < whole.width();
@@ -135,11 +148,24 @@ impl Trend {
     /// A level with steps up behind a rise may go on rising. The longer the rise, the fewer steps show it.
     fn open_if_rising_in_steps(mut self, samples: usize) -> Trend {
         let steps_up = self.steps.iter().filter(|step| step.height > self.material);
-        let may_go_on = steps_up.count() * self.warm_up > samples - self.warm_up;
-        if self.class == TrendClass::Level && self.has_risen_before() && may_go_on {
+        let is_long = steps_up.count() * self.warm_up > samples - self.warm_up;
+        let may_go_on = self.has_risen_before() && is_long || self.has_even_steps();
+        if self.class == TrendClass::Level && may_go_on {
             self.class = TrendClass::Unclear;
         }
         self
+    }
+
+    /// Three steps up of one height at one distance: a leak in each fifth round of 20, say.
+    fn has_even_steps(&self) -> bool {
+        let is_even = |values: &[f64]| {
+            let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+            values.iter().all(|value| least > 0.75 * value)
+        };
+        let heights: Vec<f64> = self.steps.iter().map(|step| step.height).collect();
+        let pairs = self.steps.windows(2);
+        let distances: Vec<f64> = pairs.map(|w| (w[1].index - w[0].index) as f64).collect();
+        heights.len() >= 3 && heights[0] > 0.0 && is_even(&heights) && is_even(&distances)
     }
 
     pub fn width(&self) -> f64 {
@@ -153,19 +179,24 @@ impl Trend {
         let own = series.shapes.iter().map(|shape| shape[from..].to_vec());
         let shapes: Vec<Vec<f64>> = own.chain(steps).collect();
         let line = Line::beside(&shapes, &series.x[from..], &series.y[from..]);
-        let Estimate { value, low, .. } = line.slope;
+        let Estimate { value, low, high } = line.slope;
         let warm_up = series.groups[from].start;
         let settled_from = x[warm_up];
         let threshold = material / (x[x.len() - 1] - settled_from);
         let half_width = value - low;
         let is_certain = value.abs() > f64::max(threshold, CERTAINTY * half_width);
         let is_short = x.len() - warm_up < MIN_SETTLED_ROUNDS;
+        // A rise may go on unless growth that matters is excluded.
+        let possible = match regime.rise_before > material {
+            true => high,
+            false => value,
+        };
         let class = match () {
             () if is_certain && value < 0.0 => TrendClass::Falling,
             () if is_certain && (is_short || regime.is_slowing) => TrendClass::WarmingUp,
             () if is_certain => TrendClass::Growing,
             () if half_width > 10.0 * threshold => TrendClass::Unclear,
-            () if value > threshold && low > 0.0 => TrendClass::Unclear,
+            () if possible > threshold && low > 0.0 => TrendClass::Unclear,
             () => TrendClass::Level,
         };
         let sample_of = |step: &Step| Step {

@@ -44,8 +44,8 @@ pub fn page(findings: &[Finding], files: &[FileReport], length: ListLength) -> S
                 @for (i, finding) in drawn.iter().enumerate() { (process(finding, i, is_open(i, finding))) }
                 @if undrawn > 0 {
                     p {
-                        (undrawn) " more have no charts"
-                        @if unlisted > 0 { ", and " (unlisted) " no row of the table" }
+                        (plural(undrawn as u64, "more process")) " without charts"
+                        @if unlisted > 0 { ", " (unlisted) " of them without a row of the table" }
                         ": use --all"
                     }
                 }
@@ -194,6 +194,7 @@ mod tests {
     use crate::report::analyse::fixtures::{analyse, processes, sample, sizes};
     use crate::report::model::site_history_tests::growing as history;
     use crate::report::model::Size;
+    use flarena_shared::marker::Marker;
 
     #[test]
     fn rows_and_charts_name_their_process() {
@@ -231,6 +232,18 @@ mod tests {
             assert!(section.contains(part), "{part}: {section}");
         }
         assert_eq!(stacks(&SiteHistory::default()).into_string(), "");
+    }
+
+    #[test]
+    fn facts_end_in_the_version_if_all_settings_have_their_defaults() {
+        let marker = |round: usize| Marker {
+            version: Some("0.1.0".into()),
+            settings: Some(String::new()),
+            ..sample(round, sizes(&[(Size::Rss, 59.0)]))
+        };
+        let findings = analyse(processes((0..12).map(marker)));
+        let text = process(&findings[0], 0, true).into_string();
+        assert!(text.contains(" \u{b7} flarena 0.1.0</p>"), "{text}");
     }
 
     #[test]
