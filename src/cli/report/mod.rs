@@ -74,9 +74,10 @@ pub struct Args {
     /// Exit with status 1 when a process meets CONDITION; may be given several times
     ///
     /// growth:5MB/round or growth:1GB/hour fails when the whole 95 % interval is above this size. A
-    /// process that warms up, has cyclic garbage or too few rounds does not meet it. Periodic markers alone
-    /// have no rounds, and a rate per hour needs a minute of markers. peak:8GB fails when RSS was higher, limit:24h when a growing process
-    /// reaches its memory limit sooner, verdict:retention when a process has this verdict.
+    /// process that warms up, has cyclic garbage or too few rounds does not meet it. Periodic
+    /// markers alone have no rounds, and a rate per hour needs a minute of markers. peak:8GB fails
+    /// when RSS was higher, limit:24h when a growing process reaches its memory limit sooner,
+    /// verdict:retention when a process has this verdict.
     #[arg(long, value_name = "CONDITION")]
     fail_on: Vec<Condition>,
 }
