@@ -237,7 +237,8 @@ fn observed_time(process: &Process) -> Option<String> {
     (last > first).then(|| duration(last - first))
 }
 
-/// `last marker 2026-11-28 14:02:11 UTC, round 12, send`; `None` for a process that wrote the marker `exit` or became another program.
+/// `last marker 2026-11-28 14:02:11 UTC, round 12, send`; `None` for a process that wrote the marker `exit` or became
+/// another program.
 fn last_marker(process: &Process) -> Option<String> {
     let (stage, point) = process.last_visit().filter(|_| !has_ended(process))?;
     let place = |stage: &str, point: &Point| match point.round {
