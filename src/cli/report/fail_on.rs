@@ -67,7 +67,10 @@ impl Condition {
             Condition::Limit(seconds) => {
                 let estimate = finding.time_to_limit()?;
                 let (text, wanted) = (reaches_limit(finding.process, &estimate), duration(seconds));
-                (estimate.seconds < seconds).then(|| format!("{text}, less than {wanted}"))
+                (estimate.seconds < seconds).then(|| match estimate.left_bytes > 0.0 {
+                    true => format!("{text}, less than {wanted}"),
+                    false => text,
+                })
             }
             Condition::Verdict(verdict) => {
                 (finding.verdict == verdict).then(|| format!("has the verdict {}", verdict.name()))

@@ -27,6 +27,7 @@ pub fn before_fork(is_governor_quiet: bool) {
     }
     let alone = is_governor_quiet && helper::program_has_one_thread();
     if !alone {
+        jemalloc::fork::await_purge();
         stdio::lock_list();
         jemalloc::fork::take_locks();
     }

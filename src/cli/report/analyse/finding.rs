@@ -145,6 +145,8 @@ pub struct Finding<'a> {
     pub gpu_growth: Option<GpuGrowth>,
     /// The time at which a process of the same kind begins that goes on with the rounds.
     pub next_begins: Option<f64>,
+    /// The latest marker of all processes of its control group.
+    pub group_goes_on: Option<f64>,
 }
 
 #[derive(Clone)]

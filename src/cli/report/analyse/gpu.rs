@@ -1,7 +1,7 @@
 //! Growth of the memory that PyTorch holds on GPUs. It is no part of the process's memory, so it has a finding of its own.
 
 use super::fit::without_gaps;
-use super::stats::{median, Estimate, Trend};
+use super::stats::{median, Estimate, Trend, TrendClass};
 use crate::report::model::{Series, Size};
 
 /// The growth per unit of the finding.
@@ -16,8 +16,10 @@ pub struct GpuGrowth {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Allocated {
-    /// It grows, too: the program holds more.
+    /// It grows: the program holds more.
     Grows,
+    /// It grows, and the cache is level.
+    GrowsInside,
     /// The cache holds more free memory.
     DoesNotGrow,
     /// Unknown, or neither is certain.
@@ -32,9 +34,14 @@ pub fn growth(series: &Series) -> Option<GpuGrowth> {
         values.map(|values| Trend::of(&x, &values, median(&values)))
     };
     let [reserved, tensors] = [Size::GpuReserved, Size::GpuAllocated].map(trend);
+    let is_level = |all: &Trend| all.class == TrendClass::Level && all.steps.is_empty();
+    let has_room = reserved.as_ref().is_some_and(is_level);
     let reserved = reserved.filter(Trend::is_growing);
     let allocated = match (&tensors, &reserved) {
-        (Some(tensors), _) if tensors.is_growing() => Allocated::Grows,
+        (Some(tensors), _) if tensors.is_growing() => match has_room {
+            true => Allocated::GrowsInside,
+            false => Allocated::Grows,
+        },
         (Some(tensors), Some(all)) if tensors.slope.high < all.slope.low => Allocated::DoesNotGrow,
         _ => Allocated::Unclear,
     };
@@ -78,7 +85,9 @@ mod tests {
         let unknown = found(|round| [f64::NAN, 500.0 + 12.0 * round]);
         assert_eq!(unknown, Some((Allocated::Unclear, 12)));
         let inside_cache = found(|round| [300.0 + 8.0 * round, 500.0]);
-        assert_eq!(inside_cache, Some((Allocated::Grows, 8)));
+        assert_eq!(inside_cache, Some((Allocated::GrowsInside, 8)));
+        let unknown_cache = found(|round| [300.0 + 8.0 * round, f64::NAN]);
+        assert_eq!(unknown_cache, Some((Allocated::Grows, 8)));
         assert_eq!(found(|_| [300.0, 500.0]), None);
         assert_eq!(found(|_| [f64::NAN; 2]), None);
     }

@@ -86,6 +86,7 @@ pub fn finding<'a>(
         cached,
         gpu_growth: gpu::growth(fit.series),
         next_begins: None,
+        group_goes_on: None,
     })
 }
 

@@ -28,7 +28,7 @@ mod time_to_limit;
 mod together;
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::model::Process;
 use stats::median;
@@ -75,6 +75,14 @@ pub fn findings<'a>(
         let starts = starts.entry(task(process)).or_default();
         starts.extend(process.first_time.map(|first| (first, process)));
     }
+    let mut ends: HashMap<_, f64> = HashMap::new();
+    for (process, last) in processes
+        .iter()
+        .filter_map(|one| Some((one, one.last_time()?)))
+    {
+        let end = ends.entry(process.group()).or_insert(last);
+        *end = end.max(last);
+    }
     for starts in starts.values_mut() {
         starts.sort_by(|a, b| a.0.total_cmp(&b.0));
     }
@@ -88,6 +96,7 @@ pub fn findings<'a>(
         Finding {
             verdict,
             next_begins,
+            group_goes_on: ends.get(&one.process.group()).copied(),
             ..one
         }
     });
@@ -99,18 +108,28 @@ pub fn findings<'a>(
 /// Processes with the same task on one machine may go on with the rounds of each other.
 fn task(process: &Process) -> impl Ord + use<'_> {
     let names = (&process.proc, &process.program, &process.name);
-    (&process.host, &process.sites, &process.role, names)
+    (
+        &process.host,
+        &process.sites,
+        &process.job,
+        &process.role,
+        names,
+    )
 }
 
-/// The start of the next one in `starts`, if its first round is not before the last round of the process.
+/// The start of the next one in `starts`, if it goes on with the rounds: its first one is later than those of the process, or
+/// repeats the last of several.
 fn next_begins(process: &Process, starts: &[(f64, &Process)]) -> Option<f64> {
     let last = process.last_time()?;
     let later = starts.partition_point(|(first, _)| *first < last);
     let mut later = starts[later..].iter();
     let (begin, next) = later.find(|(_, other)| !std::ptr::eq(*other, process))?;
-    let rounds =
-        |one: &Process| -> Vec<i64> { one.points().filter_map(|point| point.round).collect() };
-    let goes_on = rounds(next).into_iter().min()? >= rounds(process).into_iter().max()?;
+    let rounds = |one: &Process| {
+        let rounds: BTreeSet<i64> = one.points().filter_map(|point| point.round).collect();
+        Some((*rounds.first()?, *rounds.last()?))
+    };
+    let ((own_first, own_last), (next_first, _)) = (rounds(process)?, rounds(next)?);
+    let goes_on = next_first > own_last || next_first == own_last && own_first < own_last;
     goes_on.then_some(*begin)
 }
 

@@ -5,13 +5,12 @@
 //! count, because the kernel drops them at a limit.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::hash::Hash;
 
 use serde::Serialize;
 
 use super::together::{changes, Change, Timeline, Visit};
 use super::{Finding, Verdict};
-use crate::report::model::{Process, Size, Unit};
+use crate::report::model::{GroupId, Size, Unit};
 use crate::report::units::MB;
 
 /// Measured by scripts/bench/request.py: pages of files in use, memory of the kernel, and the difference between runs.
@@ -40,7 +39,7 @@ pub struct Request {
     /// Of such a process without rounds no growth can be added.
     #[serde(skip)]
     pub grows_without_rounds: bool,
-    /// The kernel killed a process at this size, or at a smaller one.
+    /// The limit of its control group, in which the kernel killed a process.
     pub more_than_bytes: Option<f64>,
     /// Its control group held so much that the kernel cannot drop, which is more than the processes of the report need.
     pub group_held_bytes: Option<f64>,
@@ -50,11 +49,13 @@ pub struct Request {
 pub fn requests(findings: &[Finding], rounds: Option<u64>) -> Vec<Request> {
     type Machines<'a> = BTreeMap<Option<&'a str>, Vec<Use<'a>>>;
     let mut sites: BTreeMap<(Role, String), Machines> = BTreeMap::new();
+    let groups = groups(findings);
     for finding in findings {
         let site = (role(finding), finding.process.site_or_name());
         let machines = sites.entry(site).or_default();
         let uses = machines.entry(finding.process.host.as_deref()).or_default();
-        uses.push(Use::of(finding, findings, rounds));
+        let is_alone = groups[&finding.process.group()].0.len() == 1;
+        uses.push(Use::of(finding, is_alone, rounds));
     }
     let request = |((role, site), machines): ((Role, String), Machines)| {
         // A site of several machines needs as much on each as on the one that needs most.
@@ -64,13 +65,14 @@ pub fn requests(findings: &[Finding], rounds: Option<u64>) -> Vec<Request> {
         };
         let has = |is: fn(&Use) -> bool| machines.values().flatten().any(is);
         let bytes = most(|uses| needed(uses.iter()))?;
-        let kills = machines.values().flatten().filter(|one| one.is_killed);
-        let floor = kills.filter_map(|one| one.floor).reduce(f64::max);
+        let kills = machines.values().flatten().filter_map(|one| one.killed_at);
         Some(Request {
             role,
             site,
             bytes,
-            more_than_bytes: floor.filter(|floor| bytes <= rounded(floor * MARGIN)),
+            more_than_bytes: kills
+                .reduce(f64::max)
+                .filter(|limit| bytes <= rounded(limit * MARGIN)),
             group_held_bytes: None,
             job_bytes: most(needed_by_a_job),
             grows_beyond: has(|one| one.grows_beyond),
@@ -80,44 +82,40 @@ pub fn requests(findings: &[Finding], rounds: Option<u64>) -> Vec<Request> {
     let requests = sites.into_iter().filter_map(request);
     let requests = requests.map(|one| ((one.role, one.site.clone()), one));
     let mut requests: BTreeMap<(Role, String), Request> = requests.collect();
-    for (held, sites) in groups(findings) {
+    for (sites, held) in groups.values() {
         let needed = sites
             .iter()
             .filter_map(|site| Some(requests.get(site)?.bytes));
-        if held > needed.sum() {
-            for site in &sites {
-                let request = requests.get_mut(site);
-                request
+        let needed: f64 = needed.sum();
+        for site in sites {
+            if let Some(request) = requests.get_mut(site) {
+                let more = held.filter(|held| *held > needed);
+                request.group_held_bytes = more
                     .into_iter()
-                    .for_each(|one| one.group_held_bytes = Some(held));
+                    .chain(request.group_held_bytes)
+                    .reduce(f64::max);
             }
         }
     }
     requests.into_values().collect()
 }
 
-/// For each control group the most memory that the kernel cannot drop, and the sites with a process in it.
-fn groups(findings: &[Finding]) -> Vec<(f64, BTreeSet<(Role, String)>)> {
-    let mut groups: HashMap<_, (f64, BTreeSet<_>)> = HashMap::new();
+/// The sites with a process in a control group, and the most memory that it held and the kernel cannot drop.
+type Group = (BTreeSet<(Role, String)>, Option<f64>);
+
+fn groups<'a>(findings: &'a [Finding]) -> HashMap<GroupId<'a>, Group> {
+    let mut groups: HashMap<_, Group> = HashMap::new();
     for finding in findings {
         let process = finding.process;
         let held = process.points().filter_map(|point| {
             let get = |size| point.sizes.get(size);
             Some(get(Size::Cgroup)? - get(Size::CgroupReclaimable)?)
         });
-        if let Some(held) = held.reduce(f64::max) {
-            let (most, sites) = groups.entry(group(process)).or_default();
-            *most = most.max(held);
-            sites.insert((role(finding), process.site_or_name()));
-        }
+        let (sites, most) = groups.entry(process.group()).or_default();
+        sites.insert((role(finding), process.site_or_name()));
+        *most = held.chain(*most).reduce(f64::max);
     }
-    groups.into_values().collect()
-}
-
-/// Identifies the control group.
-fn group(process: &Process) -> impl Eq + Hash + use<'_> {
-    let limit = process.cgroup_limit.map(f64::to_bits);
-    (process.host.as_deref(), process.boot, process.cgroup, limit)
+    groups
 }
 
 fn role(finding: &Finding) -> Role {
@@ -136,14 +134,21 @@ struct Use<'a> {
     /// The growth is not known.
     grows_beyond: bool,
     has_rounds: bool,
-    is_killed: bool,
-    /// The least need of the control group without other sites, where a limit was too low.
-    floor: Option<f64>,
+    /// The limit of a control group of this site alone, in which the kernel killed a process.
+    killed_at: Option<f64>,
+    /// What the process held and could not allocate.
+    refused: Option<f64>,
 }
 
 impl<'a> Use<'a> {
-    fn of(finding: &Finding<'a>, findings: &[Finding], rounds: Option<u64>) -> Use<'a> {
+    fn of(finding: &Finding<'a>, is_alone: bool, rounds: Option<u64>) -> Use<'a> {
         let growth = growth_to_come(finding, rounds);
+        let kill = finding.kill.as_ref().filter(|_| is_alone);
+        let refused = finding
+            .process
+            .refused
+            .as_ref()
+            .and_then(|one| one.needed_bytes);
         let needed = |marker: &Visit, bytes: f64| {
             // Most pages of files are shared, too, and must not be subtracted twice.
             let files = marker.point.sizes.get(Size::File).unwrap_or(0.0);
@@ -166,30 +171,10 @@ impl<'a> Use<'a> {
             changes: changes(finding, bytes),
             grows_beyond: growth.is_none(),
             has_rounds: finding.unit == Unit::Round,
-            is_killed: finding.is_killed(),
-            floor: floor(finding, findings),
+            killed_at: kill.map(|kill| kill.limit),
+            refused: refused.map(|bytes| bytes as f64 + MARGIN_PER_PROCESS),
         }
     }
-}
-
-/// The bytes of the control group at a kill or with a refused allocation, without those of other sites.
-fn floor(finding: &Finding, findings: &[Finding]) -> Option<f64> {
-    let process = finding.process;
-    let kill = finding.kill.as_ref().filter(|_| finding.is_killed());
-    let limit = kill.map(|kill| kill.limit);
-    let refused = process.refused.as_ref().and_then(|one| one.needed_bytes);
-    let refused = refused.map(|bytes| bytes as f64);
-    let needed = limit.into_iter().chain(refused).reduce(f64::max)?;
-    let is_other = |other: &&Process| {
-        let runs = !other.has_exited || other.last_time() >= process.last_time();
-        runs && group(other) == group(process) && other.site_or_name() != process.site_or_name()
-    };
-    let others = findings.iter().map(|one| one.process).filter(is_other);
-    let last = others.filter_map(|other| Some(other.last_visit()?.1.sizes));
-    let held: f64 = last
-        .map(|sizes| sizes.rss() - sizes.get(Size::File).unwrap_or(0.0))
-        .sum();
-    Some((needed - held).max(0.0))
 }
 
 /// The upper bound of the growth from the last round to the end of the job; `None` if it is unknown.
@@ -222,7 +207,9 @@ fn needed_by_a_job(uses: &[Use]) -> Option<f64> {
 
 /// The highest sum of processes that ran at once, or the highest floor. `None` without times.
 fn needed<'a>(uses: impl Iterator<Item = &'a Use<'a>> + Clone) -> Option<f64> {
-    let floors = uses.clone().filter_map(|one| one.floor);
+    let floors = uses
+        .clone()
+        .flat_map(|one| one.killed_at.into_iter().chain(one.refused));
     let floor = floors.fold(0.0, f64::max) * MARGIN;
     let sum = Timeline::of(uses.map(|one| &one.changes), f64::NAN)?.sum();
     Some(rounded(sum.peak.max(floor)))
@@ -292,18 +279,29 @@ mod tests {
 
     #[test]
     fn a_process_without_exit_ends_where_the_one_begins_that_goes_on_with_its_rounds() {
-        let found = |first_round: usize| {
-            let first = (0..30).map(|round| marker(1, "TR", round, 320.0));
+        let found = |rounds: usize, first_round: usize, job: &str| {
+            let first = (30 - rounds..30).map(|seq| Marker {
+                round: Some((seq - (30 - rounds)) as i64),
+                job: Some("a".to_owned()),
+                ..marker(1, "TR", seq, 320.0)
+            });
             let second = (30..60).map(|seq| Marker {
                 round: Some((seq - 30 + first_round) as i64),
+                job: Some(job.to_owned()),
                 seq: Some(seq as u64 - 30),
                 ..marker(2, "TR", seq, 420.0)
             });
             requests_of(first.chain(second).collect(), None)
         };
-        let (goes_on, begins) = (found(30), found(0));
-        assert!(is_near(goes_on[0].bytes, 400.0, 1.0), "{goes_on:?}");
-        assert!(is_near(begins[0].bytes, 700.0, 2.0), "{begins:?}");
+        for (rounds, first_round) in [(30, 30), (30, 29)] {
+            let goes_on = found(rounds, first_round, "a");
+            assert!(is_near(goes_on[0].bytes, 400.0, 1.0), "{goes_on:?}");
+        }
+        // From the first round, both in it, and another job.
+        for (rounds, first_round, job) in [(30, 0, "a"), (1, 0, "a"), (30, 30, "b")] {
+            let beside = found(rounds, first_round, job);
+            assert!(is_near(beside[0].bytes, 700.0, 2.0), "{beside:?}");
+        }
     }
 
     #[test]
@@ -326,7 +324,8 @@ mod tests {
     }
 
     #[test]
-    fn the_limit_of_a_kill_and_the_room_for_a_refused_allocation_are_a_floor_without_other_sites() {
+    fn the_limit_of_a_kill_in_a_group_of_one_site_and_the_room_for_a_refused_allocation_are_a_floor(
+    ) {
         let of = |pid: u32, site: &str, proc: &str, round: usize, rss: f64| Marker {
             stage: if round == 0 { "load" } else { "send" }.into(),
             site: Some(site.to_owned()),
@@ -343,14 +342,14 @@ mod tests {
         let (alone, shared) = (killed("site-1"), killed("site-2"));
         assert_eq!(alone.more_than_bytes, Some(1000.0 * MB));
         assert_eq!(alone.bytes, 1050.0 * MB);
-        assert_eq!(shared.more_than_bytes, Some(900.0 * MB));
+        assert_eq!(shared.more_than_bytes, None);
         let refused = (0..6).map(|round| Marker {
             asked_bytes: bytes(400.0).filter(|_| round == 3),
             left_bytes: bytes(330.0),
             ..of(1, "site-1", "TR", round, 320.0)
         });
         let found = requests_of(refused.collect(), None);
-        assert!(found[0].bytes >= 1070.0 * MB && found[0].bytes < 1.1 * 1070.0 * MB);
+        assert!(found[0].bytes >= 720.0 * MB && found[0].bytes < 1.1 * 720.0 * MB);
         assert_eq!(found[0].more_than_bytes, None);
     }
 

@@ -27,9 +27,9 @@ pub enum LimitOf {
 pub struct TimeToLimit {
     pub limit_bytes: f64,
     pub limit_of: LimitOf,
-    /// Growth of the rest of the control group per unit of the finding, which counts beside that of the process.
-    #[serde(rename = "growth_of_others_bytes_per_round")]
-    pub growth_of_others: Option<f64>,
+    /// Growth of the control group per unit of the finding, if it is certainly faster than that of the process.
+    #[serde(rename = "growth_of_group_bytes_per_round")]
+    pub growth_of_group: Option<f64>,
     /// Bytes that are left at the peak of a round. All processes of a control group count for its limit.
     pub left_bytes: f64,
     /// Seconds until the limit, and their bounds. The latest time is 0 if the process is at the limit, and counts pages of
@@ -42,32 +42,45 @@ pub struct TimeToLimit {
 }
 
 impl Finding<'_> {
+    /// False if it has exited, or was silent for long while other processes of its control group were not.
+    fn may_run(&self) -> bool {
+        const MIN_SILENCE_SECONDS: f64 = 60.0;
+        const SILENT_ROUNDS: f64 = 3.0;
+        let round = self.pace.as_ref().map_or(0.0, |pace| pace.seconds.high);
+        let silence = MIN_SILENCE_SECONDS.max(SILENT_ROUNDS * round);
+        let times = self.group_goes_on.zip(self.process.last_time());
+        !self.process.has_exited && times.is_none_or(|(group, last)| group <= last + silence)
+    }
+
     /// `None` without growth that counts, a limit or marker times.
     pub fn time_to_limit(&self) -> Option<TimeToLimit> {
         let pace = self.pace.as_ref()?.seconds;
         let (limit, limit_of) = limit_of(self.process, self.limit)?;
         let own = self.growth_to_limit();
-        let is_shared = limit_of == LimitOf::Group && (own.is_some() || !self.process.has_exited);
-        let others = is_shared.then(|| growth_of_others(self.series)).flatten();
-        let growth = own.into_iter().chain(others).reduce(sum)?;
+        let counts = limit_of == LimitOf::Group && (own.is_some() || self.may_run());
+        let group = counts.then(|| growth_of_group(self.series)).flatten();
+        let group = group.filter(|group| own.is_none_or(|own| group.value > own.high));
+        let growth = group.or(own)?;
         let peaks = recent_peaks(self, growth, limit_of)?;
         let (_, last) = self.process.last_visit()?;
         let now = used(last, limit_of);
         let left = |peak: f64| (limit - peak.max(now)).max(0.0);
         let highest = peaks.iter().copied().fold(now, f64::max);
         let lowest = peaks.iter().copied().fold(f64::INFINITY, f64::min);
-        let most_left = (limit - lowest.max(now) + mapped(last, limit_of)).max(0.0);
+        let mapped = mapped(last, limit_of);
+        let most_left = (limit - lowest.max(now) + mapped).max(0.0);
         let typical = left(median(&peaks));
+        let is_at_limit = most_left <= 0.0 || typical <= 0.0 && mapped <= 0.0;
         Some(TimeToLimit {
             limit_bytes: limit,
             limit_of,
-            growth_of_others: others.map(|others| others.value),
+            growth_of_group: group.map(|group| group.value),
             left_bytes: typical,
             seconds: typical / growth.value * pace.value,
             // The limit is hit at the peak of a round, which may come a round before or after that moment.
             earliest: ((left(highest) / growth.high - 1.0) * pace.low).max(0.0),
             latest: match () {
-                () if most_left <= 0.0 => 0.0,
+                () if is_at_limit => 0.0,
                 () if growth.low > 0.0 => (most_left / growth.low + 1.0) * pace.high,
                 () => f64::INFINITY,
             },
@@ -95,34 +108,25 @@ fn used(point: &Point, limit_of: LimitOf) -> f64 {
     }
 }
 
-/// The part of `used` that the kernel may drop.
+/// The part of `used` that the kernel drops before the limit is hit. It knows no other limits.
 fn mapped(point: &Point, limit_of: LimitOf) -> f64 {
     let known = |size| point.sizes.get(size).unwrap_or(0.0);
-    let files = known(Size::File);
     match limit_of {
-        LimitOf::Group => files.min(known(Size::CgroupReclaimable)),
-        LimitOf::Setting | LimitOf::Option | LimitOf::Machine => files,
+        LimitOf::Group => known(Size::File).min(known(Size::CgroupReclaimable)),
+        LimitOf::Machine => known(Size::File),
+        LimitOf::Setting | LimitOf::Option => 0.0,
     }
 }
 
-fn sum(a: Estimate, b: Estimate) -> Estimate {
-    Estimate {
-        value: a.value + b.value,
-        low: a.low + b.low,
-        high: a.high + b.high,
-    }
-}
-
-/// The growth of all other memory of the control group that the kernel cannot drop. `None` if none is certain.
-fn growth_of_others(series: &Series) -> Option<Estimate> {
-    let known = |point: &Point| {
+/// The growth of the memory of the control group that the kernel cannot drop. `None` if none is certain.
+fn growth_of_group(series: &Series) -> Option<Estimate> {
+    let held = |point: &Point| {
         let get = |size| point.sizes.get(size);
-        let held = get(Size::Cgroup)? - get(Size::CgroupReclaimable)?;
-        Some((held, held - (point.sizes.rss() - get(Size::File)?)))
+        Some(get(Size::Cgroup)? - get(Size::CgroupReclaimable)?)
     };
-    let known: Option<Vec<(f64, f64)>> = series.points().iter().map(known).collect();
-    let (held, others): (Vec<f64>, Vec<f64>) = known?.into_iter().unzip();
-    let trend = Trend::of(&series.positions(), &others, median(&held));
+    let held: Option<Vec<f64>> = series.points().iter().map(held).collect();
+    let held = held?;
+    let trend = Trend::of(&series.positions(), &held, median(&held));
     trend.is_growing().then_some(trend.slope)
 }
 
@@ -225,9 +229,12 @@ pub mod tests {
             let (found, expected) = (minutes(own, others), left(own + others));
             assert!((found / expected - 1.0).abs() < 0.05, "{found} {expected}");
         }
-        let rate = estimate(5.0, 15.0, 0.0).unwrap().growth_of_others.unwrap();
-        assert!((rate / MB - 15.0).abs() < 0.1, "{rate}");
+        let rate = estimate(5.0, 15.0, 0.0).unwrap().growth_of_group.unwrap();
+        assert!((rate / MB - 20.0).abs() < 0.1, "{rate}");
+        assert_eq!(estimate(20.0, 0.0, 0.0).unwrap().growth_of_group, None);
         assert!(estimate(0.0, 0.0, 20.0).is_none(), "page cache");
+        // A process that takes what another one returns.
+        assert!(estimate(-10.0, 10.0, 0.0).is_none());
     }
 
     #[test]

@@ -79,8 +79,8 @@ fn gpu(finding: &Finding) -> Option<String> {
     let growth = finding.gpu_growth.as_ref()?;
     let rate = rate_per(&growth.slope, finding.unit.name(), Amount::Size);
     let part = match growth.allocated {
-        Allocated::Grows if growth.reserved_grows => "the program holds more in tensors",
-        Allocated::Grows => {
+        Allocated::Grows => "the program holds more in tensors",
+        Allocated::GrowsInside => {
             "the program holds more in tensors, for which PyTorch's cache still has room"
         }
         Allocated::DoesNotGrow => {
@@ -103,17 +103,17 @@ fn inside(growth: GrowthInside) -> String {
     format!("{after} {place} it held {bytes} more.")
 }
 
-/// `The rest of its control group grows by 15.0 MB/round. At this rate the process reaches its limit of 8.00 GB in about
+/// `Its control group grows by 15.0 MB/round. At this rate the process reaches its limit of 8.00 GB in about
 /// 9.0 h (7.5 h to 11.2 h).`
 fn limit_sentence(finding: &Finding, estimate: &TimeToLimit) -> String {
-    let others = estimate.growth_of_others.map_or(String::new(), |rate| {
+    let group = estimate.growth_of_group.map_or(String::new(), |rate| {
         let (rate, unit) = (size(rate), finding.unit);
-        format!("The rest of its control group grows by {rate}/{unit}. ")
+        format!("Its control group grows by {rate}/{unit}. ")
     });
     let reaches = reaches_limit(finding.process, estimate);
     match estimate.latest <= 0.0 {
-        true => format!("{others}The process {reaches}."),
-        false => format!("{others}At this rate the process {reaches}."),
+        true => format!("{group}The process {reaches}."),
+        false => format!("{group}At this rate the process {reaches}."),
     }
 }
 
@@ -146,7 +146,7 @@ pub fn reaches_limit(process: &Process, estimate: &TimeToLimit) -> String {
             )
         }
         () if estimate.seconds < SOON_SECONDS => format!("{reaches} {limit} within seconds"),
-        () if estimate.seconds > FAR_SECONDS => format!("{reaches} {limit} in more than a year"),
+        () if estimate.earliest > FAR_SECONDS => format!("{reaches} {limit} in more than a year"),
         () => format!("{reaches} {limit} in about {time}{bounds}"),
     }
 }

@@ -87,7 +87,7 @@ const NEXT_PROCESS: &str = "each process starts with empty memory: look for a ch
 
 pub fn of_gpu(growth: &GpuGrowth) -> &'static str {
     match growth.allocated {
-        Allocated::Grows => {
+        Allocated::Grows | Allocated::GrowsInside => {
             "GPU: look for tensors that are kept from round to round, such as losses that keep their graph"
         }
         Allocated::DoesNotGrow | Allocated::Unclear => {

@@ -104,8 +104,8 @@ impl KillCount {
     }
 }
 
-/// An allocation for which there is no room: its size, the line of the program that asks, and the bytes of the control group
-/// with it.
+/// An allocation for which there is no room: its size, the line of the program that asks, and the bytes of the process with
+/// it, without pages of files.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Refused {
     pub asked_bytes: u64,
@@ -122,6 +122,14 @@ pub fn begins_program(marker: &Marker) -> bool {
 fn differ<T: PartialEq>(one: &Option<T>, other: &Option<T>) -> bool {
     one.is_some() && other.is_some() && one != other
 }
+
+/// Host, boot, path and limit of a control group.
+pub type GroupId<'a> = (
+    Option<&'a str>,
+    Option<ShortHash>,
+    Option<ShortHash>,
+    Option<u64>,
+);
 
 impl Process {
     /// `log` is the file with the marker.
@@ -194,6 +202,12 @@ impl Process {
         self.settings = self.settings.take().or_else(changed);
     }
 
+    /// Identifies its control group.
+    pub fn group(&self) -> GroupId<'_> {
+        let limit = self.cgroup_limit.map(f64::to_bits);
+        (self.host.as_deref(), self.boot, self.cgroup, limit)
+    }
+
     /// Figures that are kept once per process, and not for each round.
     fn update_totals(&mut self, marker: &Marker) {
         let bytes = |known: Option<u64>| known.map(|bytes| bytes as f64);
@@ -204,11 +218,12 @@ impl Process {
         self.memory_limit = bytes(marker.memory_limit_bytes).or(self.memory_limit);
         self.host_memory = bytes(marker.host_memory_bytes).or(self.host_memory);
         self.cgroup_limit = bytes(marker.cgroup_limit_bytes).or(self.cgroup_limit);
-        let used = marker.cgroup_limit_bytes.zip(marker.left_bytes);
-        let used = used.map(|(limit, left)| limit.saturating_sub(left));
+        let held = marker
+            .rss_bytes
+            .map(|rss| rss.saturating_sub(marker.file_bytes.unwrap_or(0)));
         let refused = marker.asked_bytes.map(|asked_bytes| Refused {
             asked_bytes,
-            needed_bytes: used.map(|used| used.saturating_add(asked_bytes)),
+            needed_bytes: held.map(|held| held.saturating_add(asked_bytes)),
             asked_at: marker.asked_at.clone(),
         });
         self.refused = refused.or(self.refused.take());

@@ -109,7 +109,7 @@ fn gpu_growth(finding: &Finding) -> Option<Value> {
         "reserved": growth.reserved_grows.then(|| per_round(&growth.slope)),
         "allocated": (!growth.reserved_grows).then(|| per_round(&growth.slope)),
         "of": match growth.allocated {
-            Allocated::Grows => Some("tensors"),
+            Allocated::Grows | Allocated::GrowsInside => Some("tensors"),
             Allocated::DoesNotGrow => Some("cache"),
             Allocated::Unclear => None,
         },

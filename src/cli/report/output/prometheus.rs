@@ -28,7 +28,7 @@ const GAUGES: [Gauge; 11] = gauges! {
     flarena_typical_retained_bytes: "Median of the resident free bytes that the allocator kept, after the warm-up.",
         |r| one(r.typical.kept_free());
     flarena_cgroup_limit_bytes: "Memory limit of the cgroup.", |r| one(r.process.cgroup_limit);
-    flarena_limit_reached_seconds: "Seconds until the memory limit is reached, for a process that grows.",
+    flarena_limit_reached_seconds: "Seconds until the memory limit is reached, if the process or its control group grows.",
         |r| one(r.time_to_limit().map(|t| t.seconds));
     flarena_last_marker_time_seconds: "Unix time of the last marker. It does not change after the process ends.",
         |r| one(r.process.last_time());

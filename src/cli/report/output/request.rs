@@ -41,7 +41,7 @@ pub fn notes(requests: &[Request]) -> Vec<String> {
     let killed = requests.iter().filter_map(|one| {
         let (limit, site) = (size(one.more_than_bytes?), printable(&one.site));
         Some(format!(
-            "{site} needs more than {limit}: the kernel killed a process there"
+            "{site} needs more than {limit}, the limit at which a process was most likely killed"
         ))
     });
     // Sites that share a control group held as much.

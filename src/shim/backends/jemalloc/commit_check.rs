@@ -18,16 +18,12 @@ const TESTED_BYTES: usize = 1 << 30;
 /// Runs `allocate`, or returns NULL with ENOMEM if the kernel would not commit `size` bytes.
 #[inline(always)]
 pub fn alloc_if_backed(size: usize, allocate: impl Fn() -> *mut c_void) -> *mut c_void {
-    if size >= TESTED_BYTES && !can_commit(size) && !can_commit_after_release(size) {
+    let can_commit_after_release = || recycler::release_addresses() && can_commit(size);
+    if size >= TESTED_BYTES && !can_commit(size) && !can_commit_after_release() {
         errno::set(libc::ENOMEM);
         return ptr::null_mut();
     }
     allocate()
-}
-
-#[cold]
-fn can_commit_after_release(size: usize) -> bool {
-    recycler::release_addresses() && can_commit(size)
 }
 
 #[cold]

@@ -21,10 +21,14 @@ pub fn keep(handlers: [Handler; 3]) {
     HANDLERS.get_or_init(|| handlers);
 }
 
-/// Takes jemalloc's locks. No purge is in progress then: in the child it would never end, and no other would begin.
-pub fn take_locks() {
+/// Waits for a purge: in the child it would never end, and no other would begin.
+pub fn await_purge() {
     drop(super::PURGING.lock_within(super::PURGE_MS));
     super::PURGING.quiesce_for_fork();
+}
+
+/// Takes jemalloc's locks.
+pub fn take_locks() {
     run(0);
 }
 

@@ -75,10 +75,11 @@ impl Trend {
             return trend;
         };
         let wide = line.slope_if_wandering(&medians(&trend.groups, y));
-        // The class stays: growth that is certain has a lower bound above zero.
-        let (low, high) = match trend.slope.low > 0.0 {
-            true => (wide.low.max(0.0), wide.high),
-            false => (wide.low, wide.high),
+        // The class stays: growth that is certain has a lower bound that is not below zero, a fall an upper one not above.
+        let (low, high) = match () {
+            () if trend.slope.low > 0.0 => (wide.low.max(0.0), wide.high),
+            () if trend.slope.high < 0.0 => (wide.low, wide.high.min(0.0)),
+            () => (wide.low, wide.high),
         };
         Trend {
             slope: Estimate { low, high, ..wide },
