@@ -183,7 +183,7 @@ trainers_of() { # VERSION MODE
     esac
 }
 
-LEAK_ROUNDS=8 # enough for a verdict
+LEAK_ROUNDS=10 # enough for a verdict, also if the copies of the logs lack the last two
 torch=()
 if takes_debians_torch; then torch=(torch); fi
 for version in "${VERSIONS[@]}"; do
