@@ -27,7 +27,7 @@ use crate::{exit, proc};
 pub use analyse::stats::{median, t_975, Change, ChangeVerdict};
 use analyse::{Comparison, Finding};
 use fail_on::Condition;
-use model::Process;
+use model::{Process, MIN_SILENCE_SECONDS};
 use output::{comparison, html, json, print, prometheus, request, ListLength};
 use read::FileReport;
 
@@ -137,7 +137,6 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
 /// A process may run if it is among those that run on this machine, in any pid namespace. One of another machine or
 /// container may run until it has been silent for longer than ever before.
 fn may_run() -> impl Fn(&Process) -> bool {
-    const MIN_SILENCE_SECONDS: f64 = 60.0;
     let running = proc::Process::all().into_iter();
     let running = running.filter(|process| !process.has_ended());
     let identity = |process: proc::Process| (process.own_pid() as u32, process.own_start_ticks());

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use serde::Serialize;
 
 use super::stats::{median, MIN_ROUNDS};
-use crate::report::model::{KillCount, Process, Series};
+use crate::report::model::{KillCount, Process, Series, MIN_SILENCE_SECONDS};
 use flarena_shared::stages::Stage;
 
 /// The evidence that the kernel killed a process.
@@ -52,8 +52,6 @@ const LEAST_RISE: f64 = 0.001;
 const MAX_NAMED: usize = 10;
 /// Clocks of processes on one machine agree, but a marker is written a moment after its count is read.
 const SAME_MOMENT_SECONDS: f64 = 1.0;
-/// A process of constant size writes periodic markers more and more rarely.
-const MIN_SILENCE_SECONDS: f64 = 60.0;
 
 /// A process of a control group.
 #[derive(Clone, Copy)]
@@ -87,10 +85,7 @@ pub fn find(all: &[Process], may_run: impl Fn(&Process) -> bool) -> Vec<Option<K
     let mut groups: HashMap<_, Vec<Member>> = HashMap::new();
     for (place, process) in all.iter().enumerate() {
         if let (Some(_), Some(limit)) = (process.pid, process.cgroup_limit) {
-            // A container has a control group and namespaces, which `boot` identifies, of its own.
-            let machine = (process.host.as_deref(), process.boot);
-            let group = (machine, process.cgroup, limit.to_bits());
-            groups.entry(group).or_default().push(Member {
+            groups.entry(process.group()).or_default().push(Member {
                 place,
                 process,
                 limit,

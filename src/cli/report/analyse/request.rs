@@ -107,10 +107,9 @@ fn groups<'a>(findings: &'a [Finding]) -> HashMap<GroupId<'a>, Group> {
     let mut groups: HashMap<_, Group> = HashMap::new();
     for finding in findings {
         let process = finding.process;
-        let held = process.points().filter_map(|point| {
-            let get = |size| point.sizes.get(size);
-            Some(get(Size::Cgroup)? - get(Size::CgroupReclaimable)?)
-        });
+        let held = process
+            .points()
+            .filter_map(|point| point.sizes.held_by_group());
         let (sites, most) = groups.entry(process.group()).or_default();
         sites.insert((role(finding), process.site_or_name()));
         *most = held.chain(*most).reduce(f64::max);

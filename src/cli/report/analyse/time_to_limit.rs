@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::between_stages::highest;
 use super::finding::Finding;
 use super::stats::{median, Estimate, Trend};
-use crate::report::model::{Point, Process, Series, Size};
+use crate::report::model::{Point, Process, Series, Size, MIN_SILENCE_SECONDS};
 
 /// So many of the latest rounds show the peak of a round. Single ones are noisy.
 const RECENT_ROUNDS: usize = 5;
@@ -44,7 +44,6 @@ pub struct TimeToLimit {
 impl Finding<'_> {
     /// False if it has exited, or was silent for long while other processes of its control group were not.
     fn may_run(&self) -> bool {
-        const MIN_SILENCE_SECONDS: f64 = 60.0;
         const SILENT_ROUNDS: f64 = 3.0;
         let round = self.pace.as_ref().map_or(0.0, |pace| pace.seconds.high);
         let silence = MIN_SILENCE_SECONDS.max(SILENT_ROUNDS * round);
@@ -120,12 +119,11 @@ fn mapped(point: &Point, limit_of: LimitOf) -> f64 {
 
 /// The growth of the memory of the control group that the kernel cannot drop. `None` if none is certain.
 fn growth_of_group(series: &Series) -> Option<Estimate> {
-    let held = |point: &Point| {
-        let get = |size| point.sizes.get(size);
-        Some(get(Size::Cgroup)? - get(Size::CgroupReclaimable)?)
-    };
-    let held: Option<Vec<f64>> = series.points().iter().map(held).collect();
-    let held = held?;
+    let held = series
+        .points()
+        .iter()
+        .map(|point| point.sizes.held_by_group());
+    let held: Vec<f64> = held.collect::<Option<_>>()?;
     let trend = Trend::of(&series.positions(), &held, median(&held));
     trend.is_growing().then_some(trend.slope)
 }

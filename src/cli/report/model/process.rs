@@ -123,7 +123,10 @@ fn differ<T: PartialEq>(one: &Option<T>, other: &Option<T>) -> bool {
     one.is_some() && other.is_some() && one != other
 }
 
-/// Host, boot, path and limit of a control group.
+/// A process that is silent for no longer may run. One of constant size writes periodic markers more and more rarely.
+pub const MIN_SILENCE_SECONDS: f64 = 60.0;
+
+/// Host, boot, path and limit of a control group. A container has namespaces, which `boot` identifies, and a group of its own.
 pub type GroupId<'a> = (
     Option<&'a str>,
     Option<ShortHash>,

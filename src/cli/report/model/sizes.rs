@@ -119,6 +119,11 @@ impl Sizes {
         f64::max(self.or_zero(Size::Cgroup) - cache.max(0.0), self.rss())
     }
 
+    /// What the control group holds, without reclaimable pages.
+    pub fn held_by_group(&self) -> Option<f64> {
+        Some(self.get(Size::Cgroup)? - self.get(Size::CgroupReclaimable)?)
+    }
+
     /// Pages of files and of shared memory.
     pub fn file_backed(&self) -> Option<f64> {
         self.sum_of_known(Size::File, Size::Shmem)
