@@ -46,7 +46,7 @@ def refresh_models(ctx: Any) -> None:
         _contexts[key] = weakref.ref(ctx, lambda _: _contexts.pop(key, None))
     for reference in list(_contexts.values()):
         context = reference()
-        if context is not None:
+        if context is not None and _MODEL in context.props:
             context.get_prop(_MODEL)
 
 

@@ -56,9 +56,8 @@ class Hashes(FLComponent):
     def handle_event(self, event_type, fl_ctx):
         if event_type in ("_after_shareable_to_learnable", "_round_started", "_end_workflow", "_end_run"):
             model = fl_ctx.get_prop("global_model")
-            if model is not None:
-                site, number = fl_ctx.get_identity_name(), fl_ctx.get_prop("current_round")
-                say("MODEL", site, event_type, number, digest(model["weights"]))
+            site, number = fl_ctx.get_identity_name(), fl_ctx.get_prop("current_round")
+            say("MODEL", site, event_type, number, None if model is None else digest(model["weights"]))
 
 
 class ReadsAtTheEnd(FedAvg):
