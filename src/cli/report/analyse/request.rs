@@ -110,6 +110,9 @@ fn groups<'a>(findings: &'a [Finding]) -> HashMap<GroupId<'a>, Group> {
         let held = process
             .points()
             .filter_map(|point| point.sizes.held_by_group());
+        // At a kill it held as much as its limit.
+        let kill = finding.kill.iter().filter(|kill| kill.counted_by_kernel);
+        let held = held.chain(kill.map(|kill| kill.limit));
         let (sites, most) = groups.entry(process.group()).or_default();
         sites.insert((role(finding), process.site_or_name()));
         *most = held.chain(*most).reduce(f64::max);
@@ -323,8 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn the_limit_of_a_kill_in_a_group_of_one_site_and_the_room_for_a_refused_allocation_are_a_floor(
-    ) {
+    fn the_limit_of_a_kill_is_a_floor_in_a_group_of_one_site_and_a_note_in_one_of_several() {
         let of = |pid: u32, site: &str, proc: &str, round: usize, rss: f64| Marker {
             stage: if round == 0 { "load" } else { "send" }.into(),
             site: Some(site.to_owned()),
@@ -341,11 +343,18 @@ mod tests {
         let (alone, shared) = (killed("site-1"), killed("site-2"));
         assert_eq!(alone.more_than_bytes, Some(1000.0 * MB));
         assert_eq!(alone.bytes, 1050.0 * MB);
+        assert_eq!(alone.group_held_bytes, None);
         assert_eq!(shared.more_than_bytes, None);
+        assert_eq!(shared.group_held_bytes, Some(1000.0 * MB));
+    }
+
+    #[test]
+    fn the_room_for_a_refused_allocation_is_a_floor() {
         let refused = (0..6).map(|round| Marker {
+            cgroup_limit_bytes: bytes(1000.0),
             asked_bytes: bytes(400.0).filter(|_| round == 3),
             left_bytes: bytes(330.0),
-            ..of(1, "site-1", "TR", round, 320.0)
+            ..marker(1, "TR", round, 320.0)
         });
         let found = requests_of(refused.collect(), None);
         assert!(found[0].bytes >= 720.0 * MB && found[0].bytes < 1.1 * 720.0 * MB);
