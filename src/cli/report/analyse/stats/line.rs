@@ -272,7 +272,7 @@ pub fn t_975(degrees: f64) -> f64 {
     Z + first + second + third
 }
 
-/// The mean of autocorrelated samples. A trend that they have is not noise, and a season does not widen the interval.
+/// The mean of autocorrelated samples. A trend that they have is not noise.
 pub fn mean_interval(values: &[f64], has_trend: bool) -> Estimate {
     let (n, mut known) = (values.len(), Known::constant(values.len()));
     if has_trend {
