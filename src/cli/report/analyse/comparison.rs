@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::stats::{mean_interval, Change, ChangeVerdict, Estimate};
+use super::stats::{mean_interval, Change, ChangeVerdict, Estimate, TrendClass};
 use super::together::sum_of;
 use super::{Finding, StageGrowth, Verdict};
 use crate::report::model::Unit;
@@ -155,11 +155,9 @@ impl Sums {
             }),
             mean_bytes: Pair::of(runs, |run| Some(sum_of(run.iter().copied())?.mean)),
             cpu_seconds: Pair::of(runs, |run| {
-                let all: Option<f64> = run
-                    .iter()
-                    .map(|finding| finding.process.cpu_seconds())
-                    .sum();
-                all.filter(|_| !run.is_empty())
+                let seconds = run.iter().map(|one| one.process.cpu_seconds());
+                let sum: Option<f64> = seconds.sum();
+                sum.filter(|_| !run.is_empty())
             }),
         }
     }
@@ -259,9 +257,10 @@ impl StageSizes {
         let growth = growth.filter_map(|(_, own)| Some((own.slope?, own.series.unit())));
         let growth = growth.max_by(|(a, _), (b, _)| a.value.total_cmp(&b.value));
         let peaks = all.iter().map(|(_, own)| own.series.peak_rss());
+        let is_level = |one: &&Finding| one.trend.class == TrendClass::Level;
         (!values.is_empty()).then(|| StageSizes {
             rounds: all.iter().map(|(_, own)| own.series.rounds).sum(),
-            mean_bytes: mean_interval(&values),
+            mean_bytes: mean_interval(&values, !findings.iter().all(is_level)),
             peak_bytes: peaks.fold(0.0, f64::max),
             unit: growth.map_or(Unit::Round, |(_, unit)| unit).name(),
             growth: growth.map(|(slope, _)| slope.json("bytes_per_unit")),
@@ -306,6 +305,7 @@ mod tests {
             new.mean_bytes
         );
         assert!(new.mean_bytes.low < new.mean_bytes.value && new.mean_bytes.high < 304.0 * MB);
+        assert!(old.mean_bytes.high - old.mean_bytes.value < 3.0 * MB);
         assert!(
             (old.growth.as_ref().unwrap()["bytes_per_unit"]
                 .as_f64()

@@ -17,6 +17,9 @@ const CHOICE: f64 = 1.2;
 /// The share of x that a shape may explain.
 const MAX_RESEMBLANCE: f64 = 0.9;
 
+/// Of the models of values that wander. The last one makes a random walk.
+const FACTORS: [f64; 6] = [0.5, 0.7, 0.8, 0.9, 0.95, 0.999];
+
 /// Growth of y per unit of x, or a mean, with the bounds of its 95 % interval; NaN for a mean of fewer than three samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Estimate {
@@ -100,8 +103,7 @@ impl Line {
     /// The slope, with a wider interval if the samples wander.
     pub fn slope_if_wandering(&self, y: &[f64]) -> Estimate {
         let half_width = self.slope.value - self.slope.low;
-        let wandering = self.known.wandering_deviation(&self.weights, y);
-        let error = wandering.map_or(0.0, |(deviation, degrees)| t_975(degrees) * deviation);
+        let error = self.known.wandering(&self.weights, y, &FACTORS);
         let widened = CHOICE * error * dot(&self.weights, &self.weights).sqrt();
         Estimate::around(self.slope.value, half_width.max(widened))
     }
@@ -114,11 +116,8 @@ impl Line {
 
 /// The weights sum up to 0. Sizes are large compared with their changes, so digits would be lost.
 fn slope_of(weights: &[f64], y: &[f64]) -> f64 {
-    weights
-        .iter()
-        .zip(y)
-        .map(|(weight, value)| weight * (value - y[0]))
-        .sum()
+    let pairs = weights.iter().zip(y);
+    pairs.map(|(weight, value)| weight * (value - y[0])).sum()
 }
 
 fn dot(a: &[f64], b: &[f64]) -> f64 {
@@ -183,22 +182,20 @@ impl Known {
         ((squares / degrees as f64).sqrt(), degrees as f64)
     }
 
-    /// The deviation along a direction of values that wander, and its degrees of freedom. Most of their changes are slower
-    /// than each cosine, so that a model extrapolates: each value is the one before times a factor, plus noise. Of the
-    /// likely models, the one with the largest deviation counts. `None` if the cosines show no wandering.
-    fn wandering_deviation(&self, direction: &[f64], values: &[f64]) -> Option<(f64, f64)> {
+    /// The bound of the error along a direction of values that wander. Most of their changes are slower than each cosine, so
+    /// that a model extrapolates: each value is the one before times a factor, plus noise. Of the likely models, the one with
+    /// the largest error counts. 0 if the cosines show no wandering.
+    fn wandering(&self, direction: &[f64], values: &[f64], factors: &[f64]) -> f64 {
         /// With fewer values the models cannot be told apart.
-        const MIN_VALUES: usize = 16;
+        const MIN_VALUES: usize = 8;
         const MAX_COSINES: usize = 28;
-        /// The last factor makes a random walk.
-        const FACTORS: [f64; 6] = [0.5, 0.7, 0.8, 0.9, 0.95, 0.999];
         /// Noise that does not wander, as a multiple of the changes that do.
         const NOISES: [f64; 3] = [0.0, 0.3, 3.0];
         /// Differences between logarithms of likelihoods: of wandering and noise alone, and of models that are as likely.
-        const LIKELIER: f64 = 2.0;
+        const LIKELIER: f64 = 0.5;
         const AS_LIKELY: f64 = 1.0;
         if values.len() < MIN_VALUES {
-            return None;
+            return 0.0;
         }
         let left = self.left_of(values);
         let cosines = (1..).map(|frequency| self.left_of(&cosine(frequency, values.len())));
@@ -215,23 +212,24 @@ impl Known {
             let logarithm = expected.iter().map(|one| one.ln()).sum::<f64>() + degrees * scale.ln();
             (-0.5 * logarithm, scale * along)
         };
-        let of_factor = |factor: f64| {
+        let of_factor = |factor: &f64| {
             let shapes = cosines.iter();
-            let expected: Vec<f64> = shapes.map(|one| wandering_squares(one, factor)).collect();
+            let expected: Vec<f64> = shapes.map(|one| wandering_squares(one, *factor)).collect();
             let mean = expected.iter().sum::<f64>() / degrees;
-            let along = wandering_squares(direction, factor);
+            let along = wandering_squares(direction, *factor);
             NOISES.map(|noise| {
                 let expected: Vec<f64> = expected.iter().map(|one| one + noise * mean).collect();
                 model(&expected, along + noise * mean)
             })
         };
-        let models: Vec<(f64, f64)> = FACTORS.into_iter().flat_map(of_factor).collect();
+        let models: Vec<(f64, f64)> = factors.iter().flat_map(of_factor).collect();
         let (noise_alone, _) = model(&vec![1.0; powers.len()], 1.0);
         let best = models.iter().map(|(likelihood, _)| *likelihood);
         let best = best.fold(f64::NEG_INFINITY, f64::max);
-        let likely = models.iter().filter(|(one, _)| *one >= best - AS_LIKELY);
+        let is_likely = |one: f64| one >= best - AS_LIKELY && best > noise_alone + LIKELIER;
+        let likely = models.iter().filter(|(one, _)| is_likely(*one));
         let squares = likely.map(|(_, squares)| *squares).fold(0.0, f64::max);
-        (best > noise_alone + LIKELIER).then(|| (squares.sqrt(), degrees))
+        t_975(degrees) * squares.sqrt()
     }
 }
 
@@ -274,27 +272,20 @@ pub fn t_975(degrees: f64) -> f64 {
     Z + first + second + third
 }
 
-/// The mean of autocorrelated samples. A trend of the samples is not noise.
-pub fn mean_interval(values: &[f64]) -> Estimate {
-    let mut line = Known::constant(values.len());
-    line.add(&(0..values.len()).map(|i| i as f64).collect::<Vec<_>>());
-    let value = values.iter().sum::<f64>() / values.len().max(1) as f64;
-    let half = match values.len() {
-        0..3 => f64::NAN,
-        _ => CHOICE * half_width(&line, values),
-    };
-    Estimate::around(value, half)
-}
-
-/// Half of the 95 % interval of the mean of samples whose slow changes are noise, too. A season does not widen it.
-pub fn half_width_of_mean(values: &[f64]) -> f64 {
-    half_width(&Known::constant(values.len()), values)
-}
-
-/// Half of the 95 % interval of a mean, from the slow changes that no shape explains.
-fn half_width(known: &Known, values: &[f64]) -> f64 {
+/// The mean of autocorrelated samples. A trend that they have is not noise.
+pub fn mean_interval(values: &[f64], has_trend: bool) -> Estimate {
+    let (n, mut known) = (values.len(), Known::constant(values.len()));
+    if has_trend {
+        known.add(&(0..n).map(|i| i as f64).collect::<Vec<_>>());
+    }
     let (deviation, degrees) = known.slow_deviation(values);
-    t_975(degrees) * deviation / (values.len() as f64).sqrt()
+    // A random walk has no mean.
+    let wandering = known.wandering(&vec![1.0; n], values, &FACTORS[..FACTORS.len() - 1]);
+    let half_width = match n {
+        0..3 => f64::NAN,
+        _ => wandering.max(t_975(degrees) * deviation) / (n as f64).sqrt(),
+    };
+    Estimate::around(values.iter().sum::<f64>() / n.max(1) as f64, half_width)
 }
 
 #[cfg(test)]
@@ -339,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn the_interval_of_a_random_walk_holds_its_slope_and_that_of_noise_is_no_wider() {
+    fn the_interval_of_a_random_walk_holds_its_slope_and_that_of_noise_is_rarely_wider() {
         let mut random = Random::new(1);
         let x: Vec<f64> = (0..60).map(f64::from).collect();
         let mut fit = |memory: f64| {
@@ -361,7 +352,33 @@ mod tests {
         let wider = noise
             .filter(|(slope, wide)| wide.high > 1.001 * slope.high)
             .count();
-        assert!(wider < 20, "{wider}");
+        assert!(wider < 100, "{wider}");
+    }
+
+    /// In percent, for these samples, each of which is the one before times a factor plus noise.
+    #[test]
+    fn the_interval_of_a_mean_holds_it_for_noise_and_for_samples_that_are_correlated() {
+        let mut random = Random::new(3);
+        let mut held = |samples: usize, factor: f64| {
+            let fresh = (1.0 - factor * factor).sqrt();
+            let mut holds = || {
+                let mut at = random.normal();
+                let next = |_| {
+                    at = factor * at + fresh * random.normal();
+                    at
+                };
+                let mean = mean_interval(&(0..samples).map(next).collect::<Vec<_>>(), false);
+                mean.low < 0.0 && 0.0 < mean.high
+            };
+            (0..1000).filter(|_| holds()).count() as f64 / 10.0
+        };
+        let noise = [8, 16, 40, 150].map(|samples| held(samples, 0.0));
+        let correlated = [24, 40, 150].map(|samples| held(samples, 0.9));
+        let all = || noise.iter().chain(&correlated);
+        assert!(
+            all().all(|held| (92.0..98.0).contains(held)),
+            "{noise:?} {correlated:?}"
+        );
     }
 
     #[test]
@@ -420,14 +437,16 @@ mod tests {
 
     #[test]
     fn samples_that_resemble_their_neighbours_widen_the_interval() {
-        let width = |y: &dyn Fn(usize) -> usize| {
-            let found = mean_interval(&(0..60).map(|i| y(i) as f64).collect::<Vec<_>>());
+        let width_of = |y: &dyn Fn(usize) -> usize, has_trend: bool| {
+            let values: Vec<f64> = (0..60).map(|i| y(i) as f64).collect();
+            let found = mean_interval(&values, has_trend);
             found.high - found.low
         };
+        let width = |y: &dyn Fn(usize) -> usize| width_of(y, false);
         let (fast, slow) = (width(&|i| i * 23 % 20), width(&|i| i % 20));
         assert!(slow > 2.0 * fast, "{slow} {fast}");
-        let rising = width(&|i| i * 23 % 20 + 1000 * i);
+        let rising = width_of(&|i| i * 23 % 20 + 1000 * i, true);
         assert!(rising < 1.2 * fast, "{rising} {fast}");
-        assert!(mean_interval(&[1.0, 2.0]).low.is_nan());
+        assert!(mean_interval(&[1.0, 2.0], false).low.is_nan());
     }
 }

@@ -128,7 +128,10 @@ impl Regime {
         while steps.first().is_some_and(|step| step.index <= begin) {
             from = steps.remove(0).index;
         }
-        steps.retain(|step| step.height.abs() > material);
+        // A smaller step than matters would pass for growth beside a larger one. Many are growth.
+        let is_single = steps.len() < MIN_STAIRS;
+        let least = if is_single { material / 2.0 } else { material };
+        steps.retain(|step| step.height.abs() > least);
         let is_slowing = steps.is_empty() && slows_down(&series.x[from..], &series.y[from..]);
         if from == 0 && steps.is_empty() {
             return Regime::whole(series, material);
@@ -215,6 +218,7 @@ fn steps_between(series: &Series, found: &[Segment]) -> (usize, Vec<Step>) {
                 from = right.from;
             }
             Some(step) => {
+                step.index = right.from;
                 step.height += height;
                 joined += 1;
             }

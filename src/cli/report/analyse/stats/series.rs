@@ -118,8 +118,6 @@ impl Series {
 
 /// The median of each group.
 pub fn medians(groups: &[Range<usize>], of: &[f64]) -> Vec<f64> {
-    groups
-        .iter()
-        .map(|group| median(&of[group.clone()]))
-        .collect()
+    let medians = groups.iter().map(|group| median(&of[group.clone()]));
+    medians.collect()
 }

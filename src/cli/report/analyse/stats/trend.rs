@@ -19,6 +19,8 @@ pub const MATERIAL_BYTES: f64 = 4.0 * MB;
 /// Growth must exceed zero by this multiple of the distance to the 95 % bound, so that false alarms are rare.
 const CERTAINTY: f64 = 1.35;
 
+/// A wider half of an interval, in multiples of the growth that matters, decides nothing.
+const OPEN: f64 = 10.0;
 /// Smaller changes are invisible, as a share of the growth that matters.
 const RESOLUTION: f64 = 1.0 / 30.0;
 /// So many steps down are the ends of teeth.
@@ -70,7 +72,7 @@ impl Trend {
     /// The last regime decides where it is clear. A series that swings has none: there all samples count, or those after one
     /// bend, with one line beside the swing, or beside its teeth if that is more exact.
     pub fn of(x: &[f64], y: &[f64], process_size: f64) -> Trend {
-        let trend = Trend::chosen(x, y, process_size);
+        let mut trend = Trend::chosen(x, y, process_size);
         let Some(line) = &trend.line else {
             return trend;
         };
@@ -81,10 +83,14 @@ impl Trend {
             () if trend.slope.high < 0.0 => (wide.low, wide.high.min(0.0)),
             () => (wide.low, wide.high),
         };
-        Trend {
-            slope: Estimate { low, high, ..wide },
-            ..trend
+        let is_open = wide.value - wide.low > OPEN * trend.threshold;
+        // A season of a few periods resembles a size that wanders, but has no trend.
+        let has_trend = wide.value.abs() > 1.5 * trend.threshold;
+        if trend.class == TrendClass::Level && is_open && has_trend {
+            trend.class = TrendClass::Unclear;
         }
+        trend.slope = Estimate { low, high, ..wide };
+        trend
     }
 
     fn chosen(x: &[f64], y: &[f64], process_size: f64) -> Trend {
@@ -187,17 +193,20 @@ impl Trend {
         let half_width = value - low;
         let is_certain = value.abs() > f64::max(threshold, CERTAINTY * half_width);
         let is_short = x.len() - warm_up < MIN_SETTLED_ROUNDS;
-        // A rise may go on unless growth that matters is excluded.
+        let is_slowing = regime.is_slowing && low > 0.0;
+        // A rise that does not slow down may go on unless growth that matters is excluded.
         let possible = match regime.rise_before > material {
             true => high,
             false => value,
         };
         let class = match () {
             () if is_certain && value < 0.0 => TrendClass::Falling,
-            () if is_certain && (is_short || regime.is_slowing) => TrendClass::WarmingUp,
+            () if is_certain && is_short || is_slowing && value > threshold => {
+                TrendClass::WarmingUp
+            }
             () if is_certain => TrendClass::Growing,
-            () if half_width > 10.0 * threshold => TrendClass::Unclear,
-            () if possible > threshold && low > 0.0 => TrendClass::Unclear,
+            () if half_width > OPEN * threshold => TrendClass::Unclear,
+            () if possible > threshold && low > 0.0 && !is_slowing => TrendClass::Unclear,
             () => TrendClass::Level,
         };
         let sample_of = |step: &Step| Step {
@@ -221,8 +230,7 @@ impl Trend {
 
     /// The trend with the slope of a few lows after collections, over the same rounds.
     pub fn with_slope_of_lows(self, slope: Estimate) -> Trend {
-        let half_width = slope.value - slope.low;
-        let least = f64::max(self.threshold, CERTAINTY * half_width);
+        let least = f64::max(self.threshold, CERTAINTY * (slope.value - slope.low));
         Trend {
             class: match slope.value > least {
                 true => TrendClass::Growing,
