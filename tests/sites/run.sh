@@ -42,13 +42,9 @@ is_off() { in_mode glibc PYTHONPATH="$HOOKS:$PACKAGE" "$PYTHON" -c 'from flarena
 # The last line of a program that its memory limit stops has the line of the program.
 at_limit() { # MODE
     local status=0
-    make_group 300 || return
-    (
-        echo "$BASHPID" >"$GROUP/cgroup.procs"
-        on "$1" FLARENA_AT_LIMIT=fail "$PYTHON" at_limit.py 2>"$SCRATCH/at_limit"
-    ) || status=$?
-    rmdir "$GROUP"
+    in_new_group 300 on "$1" FLARENA_AT_LIMIT=fail "$PYTHON" at_limit.py 2>"$SCRATCH/at_limit" || status=$?
     cat "$SCRATCH/at_limit"
+    [ "$status" -ne 77 ] || return 77 # no group
     [ "$status" -eq 3 ] && grep -q "^flarena: 24.0 MB asked at at_limit.py:10 in step, " "$SCRATCH/at_limit"
 }
 
