@@ -1,7 +1,5 @@
 # shellcheck shell=bash
 # flarena doctor: findings and remedies. Sourced by run.sh.
-# shellcheck source=tests/cli/processes.sh
-. ./processes.sh
 
 examine() { # ARGUMENT...: prints the JSON; exit status 1, for problems, is accepted
     flarena doctor --json "$@" || [ $? -eq 1 ]
