@@ -33,7 +33,7 @@ check "a preload that does not exist is an error" says "does not exist" \
 in_terminal() {
     local columns=$1
     shift
-    SHELL=$BASH script -qec "stty rows 24 columns $columns; exec ${*@Q}" /dev/null </dev/null | tr -d '\r'
+    SHELL=$BASH script -qec "stty rows 24 columns $columns; exec ${*@Q}" /dev/null </dev/null | sed 's/\r$//'
 }
 no_long_line() { # COMMAND...: prints no line over 80 columns in a terminal
     in_terminal 80 env FLARENA_LIB="$LIB" "$@" >"$SCRATCH/page" || true
