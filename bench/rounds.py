@@ -1,4 +1,4 @@
-"""Shared by the programs that run in rounds: trims, idle phases, the final line of JSON."""
+"""Shared by the programs in Python: memory, trims, idle phases, the final line of JSON."""
 
 import ctypes
 import json

@@ -3,20 +3,14 @@
 Prints a line of JSON: RSS of the busy service (median after each four pairs of requests) and at rest.
 """
 
-import json
-import os
 import statistics
 import threading
 import time
 
+import rounds
 import torch
 
 BATCHES, PAIRS, REST_S = 8, 4, 5
-
-
-def rss_bytes():
-    with open("/proc/self/statm") as statm:
-        return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def network():
@@ -43,10 +37,10 @@ def main():
                 thread.start()
             for thread in threads:
                 thread.join()
-        busy.append(rss_bytes())
+        busy.append(rounds.status_bytes("VmRSS"))
     time.sleep(REST_S)
-    report = {"dropped_bytes": statistics.median(busy), "rest_bytes": rss_bytes()}
-    print(json.dumps({**report, "checksum": round(sum(sorted(sums)), 2)}))
+    dropped_bytes, checksum = statistics.median(busy), round(sum(sorted(sums)), 2)
+    rounds.report(dropped_bytes=dropped_bytes, rest_bytes=rounds.status_bytes("VmRSS"), checksum=checksum)
 
 
 main()

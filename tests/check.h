@@ -57,12 +57,14 @@
               unexpected_block, errno, (size_t)(size));                                   \
     } while (0)
 
-// CHECK_CHILD(pid): the child ends with status 0.
+// CHECK_CHILD(pid): the child ends with status 0, or by SKIP, which skips the test.
 #define CHECK_CHILD(child)                                                                \
     do {                                                                                  \
         int child_status = -1;                                                            \
-        CHECK(waitpid(child, &child_status, 0) == (child) && child_status == 0,           \
-              "status %#x", (unsigned)child_status);                                      \
+        pid_t ended = waitpid(child, &child_status, 0);                                   \
+        if (WIFEXITED(child_status) && WEXITSTATUS(child_status) == SKIPPED)              \
+            _exit(SKIPPED);                                                               \
+        CHECK(ended == (child) && child_status == 0, "status %#x", (unsigned)child_status);\
     } while (0)
 
 // IN_CHILD { ... }: a forked child runs the block, and ends with status 0. IN_CHILD_OF(copy()): another way to copy the
@@ -79,10 +81,11 @@
     } while (0)
 
 // SKIP("why"): this machine cannot show the behaviour. The suite counts a skip, not a failure.
+#define SKIPPED 77
 #define SKIP(why)                \
     do {                         \
         dprintf(2, "%s\n", why); \
-        _exit(77);               \
+        _exit(SKIPPED);          \
     } while (0)
 
 // Sizes on both sides of each boundary: size classes, page, huge page, recycler.
@@ -211,6 +214,23 @@ static inline double clock_seconds(clockid_t clock) {
 static inline void start_threads(pthread_t *threads, size_t count, void *(*body)(void *)) {
     for (size_t i = 0; i < count; i++)
         CHECK(pthread_create(&threads[i], NULL, body, (void *)i) == 0, "no thread %zu", i);
+}
+
+// The calling thread runs on this processor only.
+static inline void run_on_cpu(int cpu) {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET((size_t)cpu, &one);
+    CHECK(sched_setaffinity(0, sizeof one, &one) == 0, "sched_setaffinity: %s", strerror(errno));
+}
+
+// Blocks or unblocks one signal in the calling thread. Returns the set of this signal.
+static inline sigset_t mask_signal(int how, int signal) {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, signal);
+    CHECK(pthread_sigmask(how, &set, NULL) == 0, "pthread_sigmask");
+    return set;
 }
 
 static inline void join_threads(const pthread_t *threads, size_t count) {

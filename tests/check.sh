@@ -55,6 +55,10 @@ compile() { # SOURCE PROGRAM [OPTION...]
     esac
 }
 
+build_stress() { # PROGRAM: the stress program, for the suites stress, faults and endurance
+    gcc "${C_FLAGS[@]}" "$ROOT"/tests/stress/{stress,options,model,family,attributes,processes,failures}.c -o "$1" -ldl
+}
+
 compile_all() { # DIRECTORY [OPTION...]: to $SCRATCH/DIRECTORY, two at a time: compiling is the slowest part
     local directory=$1 source program jobs=0
     shift

@@ -188,6 +188,14 @@ make_group() { # MEGABYTES: sets GROUP to a control group with this limit
     fi
 }
 
+in_new_group() { # MEGABYTES COMMAND...: runs it in a control group with this limit
+    local status=0
+    make_group "$1" || return
+    (echo "$BASHPID" >"$GROUP/cgroup.procs" && "${@:2}") || status=$?
+    rmdir "$GROUP"
+    return "$status"
+}
+
 python_versions() { # PYTHON...: prints version and path of each environment that exists, from Python 3.9 on
     local python
     for python; do

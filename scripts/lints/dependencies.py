@@ -98,8 +98,7 @@ def main():
         *duplicates(found, rules["bans"]),
         *fuzz_differences(),
     ]
-    print("\n".join(lines), end="\n" if lines else "")
-    return bool(lines)
+    return "\n".join(lines) or None
 
 
 if __name__ == "__main__":

@@ -86,6 +86,4 @@ def write(folder):
 if len(sys.argv) > 1:
     write(sys.argv[1])
 else:
-    found = list(differences())
-    print("\n".join(found))
-    sys.exit(bool(found))
+    sys.exit("\n".join(differences()) or None)

@@ -93,8 +93,7 @@ def source_files(crate):
 def main():
     os.chdir(ROOT)
     lines = [line for crate, layers in LAYERS.items() for line in findings(crate, layers.split())]
-    print("\n".join(lines), end="\n" if lines else "")
-    return bool(lines)
+    return "\n".join(lines) or None
 
 
 if __name__ == "__main__":

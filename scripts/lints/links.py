@@ -75,8 +75,7 @@ def main():
     pages = [name for name in sorted(known) if name.endswith(".md")]
     checks = (dead_links, missing_paths, unseparated_code, commands_of_a_checkout)
     found = [line for page in pages for check in checks for line in check(page, known)]
-    print("\n".join(found), end="\n" if found else "")
-    return bool(found)
+    return "\n".join(found) or None
 
 
 if __name__ == "__main__":

@@ -39,8 +39,7 @@ def main():
     wrong += [f"{PAGE} has no row for the request {word}" for word in sorted(requests() - rows)]
     unnamed = [name for name in sorted(files()) if not is_named(name, page)]
     wrong += [f"{PAGE} does not name {name}, which the library reads" for name in unnamed]
-    print("\n".join(wrong), end="\n" if wrong else "")
-    return bool(wrong)
+    return "\n".join(wrong) or None
 
 
 if __name__ == "__main__":

@@ -1,7 +1,5 @@
 # shellcheck shell=bash
 # flarena doctor: findings and remedies. Sourced by run.sh.
-# shellcheck source=tests/cli/processes.sh
-. ./processes.sh
 
 examine() { # ARGUMENT...: prints the JSON; exit status 1, for problems, is accepted
     flarena doctor --json "$@" || [ $? -eq 1 ]
@@ -32,7 +30,11 @@ check "a preload that does not exist is an error" says "does not exist" \
     env LD_PRELOAD=/nowhere/x.so "$FLARENA" doctor
 
 # in_terminal COLUMNS COMMAND...: prints the output in a terminal of this width. A pipe is not wrapped.
-in_terminal() { python3 terminal.py "$@"; }
+in_terminal() {
+    local columns=$1
+    shift
+    SHELL=$BASH script -qec "stty rows 24 columns $columns; exec ${*@Q}" /dev/null </dev/null | sed 's/\r$//'
+}
 no_long_line() { # COMMAND...: prints no line over 80 columns in a terminal
     in_terminal 80 env FLARENA_LIB="$LIB" "$@" >"$SCRATCH/page" || true
     cat "$SCRATCH/page"

@@ -95,8 +95,7 @@ privileged() { # another user starts a copy of sh that has root's privileges
     FLARENA_LIB=$SCRATCH/libflarena.so as_nobody "$OPEN_FLARENA" run -- "$SCRATCH/privileged" -p -c 'echo $$; read x' \
         <"$SCRATCH/fifo" >"$SCRATCH/pid" 2>"$SCRATCH/said" &
     exec 7>"$SCRATCH/fifo"
-    local i
-    for ((i = 0; i < 600; i++)); do [ ! -s "$SCRATCH/pid" ] || break; sleep 0.1; done
+    eventually test -s "$SCRATCH/pid"
     flarena doctor "$(cat "$SCRATCH/pid")" >>"$SCRATCH/said" || true
     exec 7>&-
     wait

@@ -5,8 +5,6 @@
 #   tests/endurance/soak.sh MINUTES     ENDURANCE_ROUNDS=200
 # shellcheck source=tests/check.sh
 . "$(dirname "$0")/../check.sh"
-# shellcheck source=tests/stress/programs.sh
-. "$ROOT/tests/stress/programs.sh"
 
 minutes=${1:?MINUTES}
 rounds=${ENDURANCE_ROUNDS:-200}

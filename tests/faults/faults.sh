@@ -1,7 +1,5 @@
 # shellcheck shell=bash
 # Runs programs under failing system calls and limits. For tests/faults/run.sh and soak.sh.
-# shellcheck source=tests/stress/programs.sh
-. "$ROOT/tests/stress/programs.sh"
 
 export COMMAND_TIMEOUT=240
 

@@ -16,17 +16,6 @@ selected_value() { # FILE
     sed 's/.*\[\(.*\)\].*/\1/' "$1"
 }
 
-in_limited_group() { # MODE PROGRAM
-    local status=0
-    make_group 230 || return
-    (
-        echo "$BASHPID" >"$GROUP/cgroup.procs"
-        run_program "$1" "$2" FOLIOS_LIMIT=1
-    ) || status=$?
-    rmdir "$GROUP"
-    return "$status"
-}
-
 check_folios() {
     local mode
     compile_all .
@@ -49,7 +38,7 @@ check_folios() {
     echo never >$FOLIO_SWITCHES/hugepages-2048kB/enabled
     for mode in "${MODES[@]}"; do
         check_tests_of blocks.c "$mode"
-        check "$mode: $(sentence_of limited.c)" in_limited_group "$mode" "$SCRATCH/limited"
+        check "$mode: $(sentence_of limited.c)" in_new_group 230 run_program "$mode" "$SCRATCH/limited" FOLIOS_LIMIT=1
     done
     check "fails with FLARENA_HUGE=off: every large block requests pages of 64 KiB" fails_when_off
     restore_folios

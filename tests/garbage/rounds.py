@@ -306,6 +306,27 @@ def ending():
     threading.Thread(target=lambda: (threading.main_thread().join(), main_ended.set())).start()
 
 
+def subinterpreter():
+    """Markers work in a subinterpreter, and start no collection there."""
+    import subinterpreters
+
+    mark()
+    code = """
+import gc
+import flarena
+def work():
+    cycle = [bytearray(32 << 20)]
+    cycle.append(cycle)
+before = gc.get_stats()[-1]["collections"]
+for _ in range(8):
+    work()
+    flarena.mark("inside")
+import flarena._collector
+print("collector", flarena._collector.watch(), "and", gc.get_stats()[-1]["collections"] - before, "collections")
+"""
+    subinterpreters.run_string(subinterpreters.create(), code)
+
+
 def freeze_start():
     """Makes the collections cheap: they pass over the objects that exist now."""
     live()  # imports what it needs

@@ -10,12 +10,12 @@ export COMMAND_TIMEOUT=240 PYTHONDONTWRITEBYTECODE=1
 rounds() { # MODE CASE [NAME=VALUE...]
     local mode=$1 case=$2
     shift 2
-    in_mode "$mode" PYTHONPATH="$PACKAGE" "$@" "$PYTHON" "$HERE/rounds.py" "$case"
+    in_mode "$mode" PYTHONPATH="$PACKAGE:$ROOT/tests/python" "$@" "$PYTHON" "$HERE/rounds.py" "$case"
 }
-in_stages() { # FILE MODE [NAME=VALUE...]: with the hooks of NVFlare, without markers
-    local file=$1 mode=$2
+in_stages() { # CASE MODE [NAME=VALUE...]: with the hooks of NVFlare, without markers
+    local case=$1 mode=$2
     shift 2
-    in_mode "$mode" PYTHONPATH="$PACKAGE/flarena/hooks:$ROOT/tests/python/fake:$ROOT/tests/python:$HERE:$PACKAGE" "$@" "$PYTHON" "$HERE/$file.py"
+    in_mode "$mode" PYTHONPATH="$PACKAGE/flarena/hooks:$ROOT/tests/python/fake:$ROOT/tests/python:$HERE:$PACKAGE" "$@" "$PYTHON" "$HERE/stages.py" "$case"
 }
 markers() { # MODE
     rm -f "$SCRATCH/markers"
@@ -23,7 +23,6 @@ markers() { # MODE
     in_mode "$1" PYTHONPATH="$PACKAGE" NVFLARE_CLIENT_MEMORY_PROFILE=1 FLARENA_MARKER_FILE="$SCRATCH/markers" FLARENA_GOVERNOR=off \
         "$PYTHON" "$HERE/released_in_markers.py" "$SCRATCH/markers"
 }
-subinterpreter() { in_mode "$1" PYTHONPATH="$PACKAGE" "$PYTHON" "$HERE/subinterpreter.py"; }
 forked() { in_mode "$1" PYTHONPATH="$PACKAGE" "$PYTHON" "$HERE/forked.py" "$2" "$COMMAND"; } # MODE CASE
 plain() { # MODE CASE [NAME=VALUE...]: a program without the package
     local mode=$1 case=$2
@@ -47,8 +46,8 @@ while read -r version PYTHON; do
         check_output "$name, $mode: collections continue if they wait long" flat rounds $mode waiting_in_collections
         check_output "$name, $mode: a trim before a wait collects without growth, a marker does not" "0 0" rounds $mode before_wait FLARENA_GOVERNOR=off
         check_output "$name, $mode: with FLARENA_GC=off markers collect nothing" grows rounds $mode at_markers FLARENA_GC=Off
-        check_output "$name, $mode: the stages of NVFlare collect cycles without markers" flat in_stages stages $mode
-        check_output "$name, $mode: NVFlare's server collects the old model at the next round, nothing in the aggregation" "60 60 0 " \
+        check_output "$name, $mode: the stages of NVFlare collect cycles without markers" flat in_stages server $mode
+        check_output "$name, $mode: NVFlare's server collects the old model at the next round, nothing in the aggregation" "60 60 0" \
             in_stages aggregation $mode FLARENA_GOVERNOR=off
         check_output "$name, $mode: the stages after which NVFlare waits return the cache at once" "0 0 0" in_stages waits $mode
         check_output "$name, $mode: a decay time above the default keeps the cache at these stages" "60 60 60" in_stages waits $mode FLARENA_DECAY_MS=60000
@@ -70,7 +69,7 @@ while read -r version PYTHON; do
         check_output "$name, $mode: a marker in a finalizer starts no second collection" "1 flat" rounds $mode finalizers
         check_output "$name, $mode: observing a collection runs no Python code" "1 []" rounds $mode no_python_code
         check_output "$name, $mode: after the main thread has ended markers collect nothing" 0 rounds $mode ending
-        check_output "$name, $mode: markers in a subinterpreter collect nothing" "collector None and 0 collections" subinterpreter $mode
+        check_output "$name, $mode: markers in a subinterpreter collect nothing" "collector None and 0 collections" rounds $mode subinterpreter
         check "$name, $mode: markers and statistics report the bytes that collections released" markers $mode
         check_output "$name, $mode: the governor collects the garbage of an idle program" collected plain $mode idle
         check_output "$name, $mode: with FLARENA_GC=off the governor does not collect an idle program" "not collected" plain $mode idle_and_off FLARENA_GC=off

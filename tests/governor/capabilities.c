@@ -112,10 +112,7 @@ static void send_and_wait(void) {
 }
 
 TEST("a SIGSYS that the program blocks waits for the program, and its handler runs in no other thread") {
-    sigset_t blocked;
-    sigemptyset(&blocked);
-    sigaddset(&blocked, SIGSYS);
-    sigprocmask(SIG_BLOCK, &blocked, NULL);
+    sigset_t blocked = mask_signal(SIG_BLOCK, SIGSYS);
     start_governor();
     send_and_wait();
     struct timespec patience = {30, 0};
@@ -125,7 +122,7 @@ TEST("a SIGSYS that the program blocks waits for the program, and its handler ru
     send_and_wait();
     CHECK(handled_in == 0, "the handler ran in thread %d, while the process blocks the signal", handled_in);
     CHECK(cpu_us() - before < 500000, "a pending signal costs %ld us of CPU time", cpu_us() - before);
-    sigprocmask(SIG_UNBLOCK, &blocked, NULL);
+    mask_signal(SIG_UNBLOCK, SIGSYS);
     CHECK(handled_in == getpid(), "the handler ran in thread %d of process %d", handled_in, getpid());
 }
 

@@ -19,13 +19,10 @@ static int outside(const char *namespace) {
 
 TEST("a process with a governor enters a user namespace and a mount namespace; the next governor is in the same namespaces") {
     static const char *const namespaces[] = {"user", "mnt", "net"};
-    pid_t child = fork();
-    if (child == 0)
-        _exit(unshare(CLONE_NEWUSER) == 0 && unshare(CLONE_NEWNET | CLONE_NEWNS) == 0 ? 0 : 77);
-    if (await_child(child) != 0)
+    IN_CHILD if (unshare(CLONE_NEWUSER) != 0 || unshare(CLONE_NEWNET | CLONE_NEWNS) != 0)
         SKIP("user namespaces are not allowed here");
     start_governor();
-    child = vfork();
+    pid_t child = vfork();
     if (child == 0)
         _exit(unshare(CLONE_NEWUSER) != 0);
     CHECK_CHILD(child);

@@ -5,14 +5,10 @@
 cd "$ROOT/tests/governor" || exit 1
 
 start_holder() { # MODE: sets PID to a process with a governor
+    PID=
     : >"$SCRATCH/pid"
     COMMAND_TIMEOUT='' run_as "$1" "$SCRATCH/control/holder" >"$SCRATCH/pid" 2>/dev/null &
-    for _ in $(seq 600); do
-        PID=$(head -n 1 "$SCRATCH/pid")
-        [ -n "$PID" ] && return
-        sleep 0.1
-    done
-    return 1
+    eventually test -s "$SCRATCH/pid" && PID=$(head -n 1 "$SCRATCH/pid")
 }
 
 ask() { without_preload python3 control/client.py "$PID" "$1"; }

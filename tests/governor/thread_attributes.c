@@ -13,10 +13,7 @@ static int may_use_real_time = 1;
 
 static void *start_in_thread(void *unused) {
     struct sched_param priority = {.sched_priority = 10};
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(sched_getcpu(), &one);
-    CHECK(sched_setaffinity(0, sizeof one, &one) == 0, "sched_setaffinity: %d", errno);
+    run_on_cpu(sched_getcpu());
     CHECK(setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), 15) == 0, "setpriority: %d", errno);
     may_use_real_time = sched_setscheduler(0, SCHED_FIFO, &priority) == 0;
     start_governor();

@@ -78,12 +78,7 @@ assert held and sorted(stacks) == sorted(held), (stacks, held)'
 }
 
 without_proc() { # MODE
-    unshare --mount true 2>/dev/null || { echo "this user may not create a mount namespace"; exit 77; }
-    # Only the program is preloaded; the shell still needs /proc.
-    # shellcheck disable=SC2016 # the inner shell expands them
-    without_preload unshare --mount sh -c 'umount -l /proc && exec "$@"' sh \
-        env LD_PRELOAD="$LIB" NVFLARE_ENABLE_JEMALLOC_PRELOAD="$(is_jemalloc "$1")" "$PROFILE" FLARENA_MARKER_FILE="$WORK/json" \
-        "$MARK" one send site-1 1 >"$WORK/out" 2>"$WORK/err"
+    mark_with_mounts "$1" 'umount -l /proc'
     cat "$WORK/err"
     [ "$(cat "$WORK/out")" = "done" ]
     validate json "$WORK/json" send=1

@@ -60,6 +60,13 @@ marked() { # MODE [NAME=VALUE...] CODE [ARGUMENT...]: runs the Python code with 
         { cat "$WORK/err" && return 1; }
 }
 
+mark_with_mounts() { # MODE MOUNT-COMMAND: one marker, in a mount namespace that the command has changed. Only the program is preloaded.
+    unshare --mount true 2>/dev/null || { echo "this user may not create a mount namespace"; exit 77; }
+    without_preload unshare --mount sh -c "$2"' && exec "$@"' sh \
+        env LD_PRELOAD="$LIB" NVFLARE_ENABLE_JEMALLOC_PRELOAD="$(is_jemalloc "$1")" $PROFILE FLARENA_MARKER_FILE="$WORK/json" \
+        "$MARK" one send site-1 1 >"$WORK/out" 2>"$WORK/err"
+}
+
 at_terminal() { # MODE [NAME=VALUE...]: runs a program with markers at a terminal
     in_mode "$@" script -qec "$MARK many 4 5" /dev/null </dev/null | tr -d '\r' >"$WORK/out"
 }
@@ -249,11 +256,7 @@ assert records[0]["boot"] not in {boot for boot, _ in processes}, (records[0], p
 }
 
 boot_is_unknown() { # MODE
-    unshare --mount true 2>/dev/null || { echo "this user may not create a mount namespace"; exit 77; }
-    # shellcheck disable=SC2016 # the inner shell expands them
-    without_preload unshare --mount sh -c 'mount --bind /dev/null /proc/sys/kernel/random/boot_id && exec "$@"' sh \
-        env LD_PRELOAD="$LIB" NVFLARE_ENABLE_JEMALLOC_PRELOAD="$(is_jemalloc "$1")" "$PROFILE" FLARENA_MARKER_FILE="$WORK/json" \
-        "$MARK" one send site-1 1 >/dev/null 2>&1
+    mark_with_mounts "$1" 'mount --bind /dev/null /proc/sys/kernel/random/boot_id'
     validate json "$WORK/json" load=1 send=1 exit=1
     [ "$(grep -c '"boot":null' "$WORK/json")" -eq 3 ]
 }

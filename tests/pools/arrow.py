@@ -1,10 +1,14 @@
 """Rounds of Apache Arrow: columns of numbers and texts that are created, sorted and dropped.
 
-arrow.py SECONDS [trim|busy]     prints one line: the pool, the peak, and MB resident after the rounds and when idle
-                                 busy: the main thread is never idle, and allocates until a limit is near
+arrow.py SECONDS [trim [COMMAND]|busy]
+
+Prints one line: the pool, the peak, and MB resident after the rounds and when idle. `trim` asks the package
+for a trim, or the command. `busy`: the main thread is never idle, and allocates until a limit is near.
 """
 
 import json
+import os
+import subprocess
 import sys
 import time
 
@@ -54,17 +58,27 @@ def busy(seconds):
     return {"requests": pool.requests, "busy": memory.resident() - len(own) / 1e6}
 
 
+def trim(command=None):
+    import flarena
+
+    if command is None:
+        flarena.trim()
+        return
+    client = subprocess.Popen([command, "trim", "--json", str(os.getpid())], stdout=subprocess.PIPE)
+    while client.poll() is None:  # the request needs this program's main thread
+        time.sleep(0.02)
+    json.load(client.stdout)
+
+
 model = bytes(80 << 20)  # never touched; large enough to start the governor
 for _ in range(ROUNDS):
     work()
 line = {"pool": pyarrow.default_memory_pool().backend_name, "peak": memory.peak(), "held": memory.resident()}
-if sys.argv[2:] == ["trim"]:
-    import flarena
-
-    flarena.trim()
+if sys.argv[2:3] == ["trim"]:
+    trim(*sys.argv[3:])
     line["trimmed"] = memory.resident()
 if sys.argv[2:] == ["busy"]:
     line.update(busy(float(sys.argv[1])))
 else:
     line["idle"] = memory.idle(BELOW, float(sys.argv[1]))
-print(json.dumps({key: value if key == "pool" else round(value) for key, value in line.items()}))
+memory.show(line)

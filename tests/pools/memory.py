@@ -1,5 +1,6 @@
 """The resident memory of this process, in MB."""
 
+import json
 import resource
 import time
 
@@ -24,3 +25,8 @@ def idle(below, seconds):
     while resident() >= below and time.monotonic() < end:
         time.sleep(0.2)
     return resident()
+
+
+def show(line):
+    """Prints a line of JSON with whole numbers."""
+    print(json.dumps({key: round(value) if isinstance(value, float) else value for key, value in line.items()}))

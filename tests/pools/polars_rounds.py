@@ -3,7 +3,6 @@
 polars_rounds.py MB     waits a minute at most until less than this is resident
 """
 
-import json
 import sys
 
 import memory
@@ -21,4 +20,4 @@ def work():
 for _ in range(ROUNDS):
     work()
 line = {"peak": memory.peak(), "held": memory.resident(), "idle": memory.idle(float(sys.argv[1]), 60)}
-print(json.dumps({key: round(value) for key, value in line.items()}))
+memory.show(line)

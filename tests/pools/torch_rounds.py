@@ -4,7 +4,6 @@ torch_rounds.py SECONDS     prints the MB resident after a first small batch, at
                             when idle, for which it waits at most so long
 """
 
-import json
 import sys
 
 import memory
@@ -43,4 +42,4 @@ line = {
     "held": memory.resident(),
     "idle": memory.idle(base + MARGIN, float(sys.argv[1])),
 }
-print(json.dumps({key: round(value) for key, value in line.items()}))
+memory.show(line)

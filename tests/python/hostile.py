@@ -16,12 +16,8 @@ import time
 import types
 
 import flarena
+import subinterpreters
 from flarena import _marking, _native, _nvflare, _safety, _sigterm, _sites
-
-try:
-    import _interpreters as interpreters  # from Python 3.13 on
-except ImportError:
-    import _xxsubinterpreters as interpreters
 
 
 class TimeLimit(Exception):
@@ -203,14 +199,11 @@ def coroutines():
 def subinterpreter():
     """A subinterpreter that starts and ends leaves the sites of the main one on, and a search beside it works."""
     code = "import flarena; from flarena._activate import activate; activate(); flarena.holders(seconds=0.05)"
-    if sys.version_info < (3, 12):
-        one = interpreters.create()
-    else:
-        one = interpreters.create("legacy") if sys.version_info >= (3, 13) else interpreters.create(isolated=False)
+    one = subinterpreters.create()
     before = _sites.request("who").partition('"python":')[2][:4]
-    interpreters.run_string(one, code)
+    subinterpreters.run_string(one, code)
     flarena.holders(seconds=0.1)
-    interpreters.destroy(one)
+    subinterpreters.destroy(one)
     assert before == _sites.request("who").partition('"python":')[2][:4]
     held = [bytearray(8 << 20)]
     assert before != "true" or flarena.holders(seconds=60), held

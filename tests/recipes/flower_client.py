@@ -1,6 +1,5 @@
-"""Sends messages to both forms of Flower's ClientApp as a ServerApp does, and prints the markers."""
+"""Sends messages to both forms of Flower's ClientApp as a ServerApp does."""
 
-import stages
 from flwr.app import ArrayRecord, ConfigRecord, Context, Message, RecordDict
 from flwr.client import NumPyClient
 from flwr.clientapp import ClientApp
@@ -43,7 +42,6 @@ def main():
         (functions, Message(records, dst_node_id=77, message_type="train"), context()),
     ):
         assert app(message, where).has_content()
-    stages.print_markers()
 
 
 main()

@@ -1,7 +1,6 @@
-"""Runs the rounds of both forms of Flower's ServerApp, with clients that answer at once, and prints the markers."""
+"""Runs the rounds of both forms of Flower's ServerApp, with clients that answer at once."""
 
 import numpy as np
-import stages
 from flwr.app import ArrayRecord, Message, MetricRecord, RecordDict
 from flwr.common import Code, EvaluateRes, FitRes, GetParametersRes, Status, ndarrays_to_parameters
 from flwr.server import ServerConfig
@@ -65,7 +64,6 @@ def main():
     server = Server(client_manager=manager, strategy=FedAvgOfServer())
     history, _ = server.fit(ServerConfig(num_rounds=ROUNDS).num_rounds, timeout=None)
     assert len(history.losses_distributed) == ROUNDS
-    stages.print_markers()
 
 
 main()

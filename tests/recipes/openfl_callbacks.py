@@ -1,6 +1,5 @@
-"""Runs a collaborator of OpenFL with its own task runner, ends a round of an aggregator, and prints the markers."""
+"""Runs a collaborator of OpenFL with its own task runner, and ends a round of an aggregator."""
 
-import stages
 from openfl.callbacks import CallbackList, LambdaCallback
 from openfl.component.collaborator import Collaborator
 
@@ -51,7 +50,6 @@ def main():
     callbacks = CallbackList([], origin="aggregator")
     callbacks.on_round_begin(0)
     callbacks.on_round_end(0, {})
-    stages.print_markers()
 
 
 main()

@@ -118,20 +118,13 @@ TEST("a process that never held 64 MB of large blocks purges its cached pages to
 
 static int cpus[2];
 
-static void move_to(int which) {
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(cpus[which], &one);
-    CHECK(sched_setaffinity(0, sizeof one, &one) == 0, "%s", strerror(errno));
-}
-
 // Frees each block on its own processor. Then allocates on the processor of the first, which must reuse the first.
 static void check_reuse(void *blocks[2], int first) {
     for (int index = 0; index < 2; index++) {
-        move_to(first ^ index);
+        run_on_cpu(cpus[first ^ index]);
         free(blocks[first ^ index]);
     }
-    move_to(first);
+    run_on_cpu(cpus[first]);
     void *same = malloc_touched(BYTES, 1);
     CHECK(same == blocks[first], "%p of %p and %p", same, blocks[0], blocks[1]);
     CHECK(malloc_touched(BYTES, 1) == blocks[first ^ 1], "the other block is not reused");

@@ -1,6 +1,5 @@
 // Prints the number of glibc arenas after sixteen threads allocated at once. Arguments are ignored, so
 // that a test can use any command line.
-#define _GNU_SOURCE
 #include <malloc.h>
 #include <pthread.h>
 #include <stdio.h>

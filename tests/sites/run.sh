@@ -42,13 +42,9 @@ is_off() { in_mode glibc PYTHONPATH="$HOOKS:$PACKAGE" "$PYTHON" -c 'from flarena
 # The last line of a program that its memory limit stops has the line of the program.
 at_limit() { # MODE
     local status=0
-    make_group 300 || return
-    (
-        echo "$BASHPID" >"$GROUP/cgroup.procs"
-        on "$1" FLARENA_AT_LIMIT=fail "$PYTHON" at_limit.py 2>"$SCRATCH/at_limit"
-    ) || status=$?
-    rmdir "$GROUP"
+    in_new_group 300 on "$1" FLARENA_AT_LIMIT=fail "$PYTHON" at_limit.py 2>"$SCRATCH/at_limit" || status=$?
     cat "$SCRATCH/at_limit"
+    [ "$status" -ne 77 ] || return 77 # no group
     [ "$status" -eq 3 ] && grep -q "^flarena: 24.0 MB asked at at_limit.py:10 in step, " "$SCRATCH/at_limit"
 }
 
@@ -165,7 +161,7 @@ stays_off() { # KIND|'' TEXT
 }
 
 small_blocks() { # MODE CASE PERIOD; the estimates are shown if they are wrong
-    on "$1" FLARENA_SITES_SAMPLE="$3" "$PYTHON" small_blocks.py "$2" 2>"$SCRATCH/estimates" | tee "$SCRATCH/verdict"
+    on "$1" FLARENA_SITES_SAMPLE="$3" "$PYTHON" blocks.py "$2" 2>"$SCRATCH/estimates" | tee "$SCRATCH/verdict"
     grep -qx right "$SCRATCH/verdict" || cat "$SCRATCH/estimates"
 }
 
@@ -199,8 +195,8 @@ while read -r version PYTHON; do
     done
     for mode in glibc jemalloc; do
         check_output "$name, $mode: large blocks of the backend are recorded while they live" \
-            $'by_aligned_alloc 5 by_calloc 4 by_malloc 3\nby_realloc 7 by_aligned_alloc 5 by_calloc 4\nby_aligned_alloc 5\nby_aligned_alloc 5\nnothing' \
-            by_backend $mode "$PYTHON" backend_blocks.py
+            $'by_aligned_alloc 5 by_calloc 4 by_malloc 3\nby_realloc 7 by_aligned_alloc 5 by_calloc 4\nby_aligned_alloc 5\nby_aligned_alloc 5\nright' \
+            by_backend $mode "$PYTHON" blocks.py backend
         check "$name, $mode: sites that start in a running process name the lines of later blocks" names_later_lines $mode
         check "$name, $mode: with FLARENA_RECYCLE=off the largest site is the line that leaks" by_backend $mode "$PYTHON" leak.py thread
     done

@@ -5,8 +5,6 @@
 #   tests/stress/run.sh [bare]     STRESS_SEED=N repeats a run
 # shellcheck source=tests/check.sh
 . "$(dirname "$0")/../check.sh"
-# shellcheck source=tests/stress/programs.sh
-. "$ROOT/tests/stress/programs.sh"
 
 # Enough for a busy machine.
 COMMAND_TIMEOUT=600

@@ -6,8 +6,6 @@
 #   tests/stress/soak.sh MINUTES
 # shellcheck source=tests/check.sh
 . "$(dirname "$0")/../check.sh"
-# shellcheck source=tests/stress/programs.sh
-. "$ROOT/tests/stress/programs.sh"
 
 minutes=${1:?MINUTES}
 end=$((SECONDS + minutes * 60))

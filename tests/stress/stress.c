@@ -94,16 +94,8 @@ static bool is_over(void) {
     return atomic_load(&stop) || atomic_load(&started) >= operations;
 }
 
-// Only workers handle the signals, so that a handler interrupts a worker's call.
-static void mask_signals(int how) {
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGUSR1);
-    pthread_sigmask(how, &set, NULL);
-}
-
 static void *run_worker(void *worker) {
-    mask_signals(SIG_UNBLOCK);
+    mask_signal(SIG_UNBLOCK, SIGUSR1);
     work(worker, enabled[CHURN] ? CHURN_OPERATIONS : operations);
     return NULL;
 }
@@ -229,7 +221,7 @@ static void run_alone(void) {
 
 static void run_threads(void) {
     pthread_t runners[MOST_THREADS], canceller;
-    mask_signals(SIG_BLOCK);
+    mask_signal(SIG_BLOCK, SIGUSR1); // only workers handle it, so that a handler interrupts a worker's call
     bool has_canceller = enabled[CANCEL] && pthread_create(&canceller, NULL, cancel_threads, NULL) == 0;
     size_t running = 0;
     for (uintptr_t i = 0; i < thread_count; i++)

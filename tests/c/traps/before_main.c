@@ -35,3 +35,24 @@ TEST("blocks allocated in the preinit array and in constructors are valid in mai
                 free(realloc(early[stage][i], SIZES[i] + 3 * MB));
         }
 }
+
+// The first block of the process: the loader calls the resolver when it relocates the program.
+static char *from_resolver;
+
+static int answer(void) {
+    return 42;
+}
+
+static int (*resolve(void))(void) {
+    from_resolver = malloc(100);
+    from_resolver[0] = 'x';
+    return answer;
+}
+
+int chosen(void) __attribute__((ifunc("resolve")));
+
+TEST("an IFUNC resolver can allocate, and its block is valid in main") {
+    CHECK(chosen() == 42, "%d", chosen());
+    CHECK(from_resolver != NULL && from_resolver[0] == 'x', "%p", (void *)from_resolver);
+    free(from_resolver);
+}

@@ -32,14 +32,11 @@ static void *rest(void *argument) {
 // Ends after some milliseconds, by the handler.
 static void allocate(size_t largest, long us) {
     static char *blocks[2000];
-    sigset_t alarms;
-    sigemptyset(&alarms);
-    sigaddset(&alarms, SIGALRM);
-    sigprocmask(SIG_BLOCK, &alarms, NULL);
+    mask_signal(SIG_BLOCK, SIGALRM);
     write_first_marker();
     pthread_t thread;
     start_threads(&thread, 1, rest);
-    sigprocmask(SIG_UNBLOCK, &alarms, NULL);
+    mask_signal(SIG_UNBLOCK, SIGALRM);
     signal(SIGALRM, end);
     struct itimerval once = {{0, 0}, {0, us}};
     setitimer(ITIMER_REAL, &once, NULL);

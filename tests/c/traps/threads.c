@@ -57,10 +57,7 @@ TEST("a signal for the process reaches the program's thread that waits for it, n
     for (size_t i = 0; i < COUNT(held); i++)
         held[i] = malloc_touched(3 * MB, 1);
     await_governor();
-    sigset_t usr1;
-    sigemptyset(&usr1);
-    sigaddset(&usr1, SIGUSR1);
-    sigprocmask(SIG_BLOCK, &usr1, NULL);
+    sigset_t usr1 = mask_signal(SIG_BLOCK, SIGUSR1);
     for (int i = 0; i < 100; i++) {
         struct timespec second = {1, 0};
         kill(getpid(), SIGUSR1); // kills the process if a thread has it unblocked
@@ -82,11 +79,8 @@ TEST("realloc in a real-time thread does not spin while a thread of lower priori
     // qemu's user mode has no real-time threads
     static char *blocks[64];
     pthread_t thread;
-    cpu_set_t one;
     struct sched_param priority = {.sched_priority = 10};
-    CPU_ZERO(&one);
-    CPU_SET(sched_getcpu(), &one);
-    CHECK(sched_setaffinity(0, sizeof one, &one) == 0, "sched_setaffinity: %d", errno);
+    run_on_cpu(sched_getcpu());
     start_threads(&thread, 1, purge_tails);
     if (sched_setscheduler(0, SCHED_FIFO, &priority) != 0)
         SKIP("this user may not start real-time threads");

@@ -1,4 +1,4 @@
-"""small_blocks.py CASE: small blocks are sampled, by the line that allocated them, as long as they live."""
+"""blocks.py CASE: large blocks are recorded and small ones sampled, by their line, as long as they live."""
 
 import ctypes
 import json
@@ -14,19 +14,29 @@ for name in ("malloc", "calloc", "realloc", "aligned_alloc"):
 libc.realloc.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
 libc.free.argtypes = [ctypes.c_void_p]
 
+MEGABYTE = 1 << 20
 SIZES = [600, 1500, 3000, 10_000, 50_000, 100_000] * 100
+
+
+def innermost(stack):
+    """The function of the innermost frame in this file."""
+    return next((frame[2] for frame in stack.get("frames", []) if frame[0] == __file__), None)
 
 
 def held(function):
     """Bytes and standard error of the live blocks whose innermost frame in this file is this function."""
     who = json.loads(_sites.request("who"))
-    sites = set()
-    for stack in who["stacks"]:
-        names = [frame[2] for frame in stack.get("frames", []) if frame[0] == __file__]
-        if names[:1] == [function]:
-            sites.add(stack["site"])
+    sites = {stack["site"] for stack in who["stacks"] if innermost(stack) == function}
     holdings = [one for one in who["sites"] if one["site"] in sites]
     return sum(one["bytes"] for one in holdings), sum(one.get("error", 0) ** 2 for one in holdings) ** 0.5
+
+
+def recorded():
+    """Function and MB of each recorded block that this file allocated, the largest first."""
+    who = json.loads(_sites.request("who"))
+    functions = {stack["site"]: innermost(stack) for stack in who["stacks"]}
+    sites = [(functions[one["site"]], one["bytes"] / MEGABYTE) for one in who["sites"]]
+    return [f"{name} {size:g}" for name, size in sites if name not in (None, "recorded")]
 
 
 def is_near(function, true):
@@ -59,6 +69,23 @@ def by_realloc(block, size):
 def free_all(blocks):
     for block in blocks:
         libc.free(block)
+
+
+def backend():
+    """Large blocks of the backend."""
+    first, second, third = by_malloc(3 * MEGABYTE), by_calloc(4 * MEGABYTE), by_aligned_alloc(5 * MEGABYTE)
+    print(*recorded())
+    first = by_realloc(first, 7 * MEGABYTE)
+    print(*recorded())
+    # realloc to a size that is not recorded: one copies the block, one shrinks it in place.
+    first = by_realloc(first, 100_000)
+    second = by_realloc(second, 1000)
+    print(*recorded())
+    assert by_realloc(third, 1 << 62) is None
+    print(*recorded())
+    # Blocks that are not recorded: small ones, and one that was large.
+    free_all((first, second, third, libc.malloc(100), None))
+    return recorded() == []
 
 
 def estimates():
