@@ -38,6 +38,7 @@ class Task:
 
 def aggregation():
     """The old model is garbage from the update on. Prints its MB after each event of the server."""
+    rounds.freeze_start()
     before, left = rounds.live(), []
     Task()
     for name in ("_before_aggregation", "_after_aggregation", "_round_started"):
