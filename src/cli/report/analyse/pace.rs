@@ -2,7 +2,7 @@
 
 use std::ops::Add;
 
-use super::stats::{mean_interval, median, Estimate, MIN_ROUNDS};
+use super::stats::{half_width_of_mean, median, Estimate, MIN_ROUNDS};
 use crate::report::model::{Point, Unit};
 
 /// Elapsed seconds per elapsed unit.
@@ -93,7 +93,6 @@ fn seconds_per_round(x: &[f64], mut times: Vec<f64>) -> Option<(Estimate, Option
     // One more long pause could have been observed, or one less.
     let longest = times.iter().copied().fold(0.0, f64::max);
     let of_pause = (longest - median(&times)) / count;
-    let even = mean_interval(&per_round(&times), false);
-    let half_width = (even.high - even.value).max(of_pause);
+    let half_width = half_width_of_mean(&per_round(&times)).max(of_pause);
     Some((Estimate::around(mean, half_width), pause))
 }

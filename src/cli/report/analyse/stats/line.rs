@@ -278,14 +278,23 @@ pub fn mean_interval(values: &[f64], has_trend: bool) -> Estimate {
     if has_trend {
         known.add(&(0..n).map(|i| i as f64).collect::<Vec<_>>());
     }
-    let (deviation, degrees) = known.slow_deviation(values);
     // A random walk has no mean.
     let wandering = known.wandering(&vec![1.0; n], values, &FACTORS[..FACTORS.len() - 1]);
     let half_width = match n {
         0..3 => f64::NAN,
-        _ => wandering.max(t_975(degrees) * deviation) / (n as f64).sqrt(),
+        _ => half_width(&known, values).max(wandering / (n as f64).sqrt()),
     };
     Estimate::around(values.iter().sum::<f64>() / n.max(1) as f64, half_width)
+}
+
+/// Half of the 95 % interval of the mean of samples that do not wander. A trend is noise, too.
+pub fn half_width_of_mean(values: &[f64]) -> f64 {
+    half_width(&Known::constant(values.len()), values)
+}
+
+fn half_width(known: &Known, values: &[f64]) -> f64 {
+    let (deviation, degrees) = known.slow_deviation(values);
+    t_975(degrees) * deviation / (values.len() as f64).sqrt()
 }
 
 #[cfg(test)]

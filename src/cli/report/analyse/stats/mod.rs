@@ -13,7 +13,7 @@ mod teeth;
 mod trend;
 
 pub use change::{Change, Verdict as ChangeVerdict};
-pub use line::{mean_interval, t_975, Estimate, Line};
+pub use line::{half_width_of_mean, mean_interval, t_975, Estimate, Line};
 pub use regime::{Step, MIN_ROUNDS, MIN_SETTLED_ROUNDS};
 pub use robust::{median, quantile};
 pub use trend::{material_growth, Trend, TrendClass, MATERIAL_BYTES};
