@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use serde::Serialize;
 
 use super::stats::{median, MIN_ROUNDS};
-use crate::report::model::{KillCount, Process, Series, MIN_SILENCE_SECONDS};
+use crate::report::model::{KillCount, Process, Series};
 use flarena_shared::stages::Stage;
 
 /// The evidence that the kernel killed a process.
@@ -62,17 +62,11 @@ struct Member<'a> {
     limit: f64,
     /// The time of the last marker.
     end: f64,
-    longest_silence: f64,
     /// Without the marker `exit`.
     has_ended: bool,
 }
 
 impl Member<'_> {
-    /// A process that was silent for longer may have ended.
-    fn silence(&self) -> f64 {
-        self.longest_silence.max(MIN_SILENCE_SECONDS)
-    }
-
     /// RSS at the last marker.
     fn rss(&self) -> f64 {
         let last = self.process.last_visit();
@@ -90,7 +84,6 @@ pub fn find(all: &[Process], may_run: impl Fn(&Process) -> bool) -> Vec<Option<K
                 process,
                 limit,
                 end: process.last_time().unwrap_or(f64::INFINITY),
-                longest_silence: process.longest_silence(),
                 has_ended: !process.has_exited && process.became.is_none() && !may_run(process),
             });
         }
@@ -132,7 +125,7 @@ fn suspects<'a>(members: &[Member<'a>]) -> Vec<Suspects<'a>> {
         let count = own.map(|seen| seen.count).max();
         let seen = counts.iter().position(|seen| Some(seen.count) == count);
         // Another process saw the same count so late that this one had ended before.
-        let is_outlived = |seen: usize| counts[seen].last > member.end + member.silence();
+        let is_outlived = |seen: usize| member.process.is_silent(counts[seen].last);
         match seen.filter(|seen| seen + 1 < counts.len()) {
             _ if seen.is_some_and(is_outlived) => {}
             Some(seen) => by_rise[seen].push(*member),
@@ -145,14 +138,14 @@ fn suspects<'a>(members: &[Member<'a>]) -> Vec<Suspects<'a>> {
     let counted = counts.windows(2).zip(by_rise).map(|(pair, suspects)| {
         // Those that were silent for longer than ever before when the last marker of the group was written. The others
         // may have gone on. If all may, all are suspects.
-        let is_silent = |member: &Member| end - member.end > member.longest_silence;
+        let is_silent = |member: &Member| end - member.end > member.process.longest_silence();
         let (silent, others): (Vec<Member>, _) = suspects.into_iter().partition(is_silent);
         let suspects = if silent.is_empty() { others } else { silent };
         (suspects, Some((pair[1].count - pair[0].count) as usize))
     });
     // One kill may have ended any of those whose last markers are so near to each other.
     near.sort_by(|a, b| a.end.total_cmp(&b.end));
-    let near = near.chunk_by(|a, b| b.end - a.end <= a.silence());
+    let near = near.chunk_by(|a, b| !a.process.is_silent(b.end));
     let near = near.map(|suspects| (suspects.to_vec(), None));
     counted.chain(near).collect()
 }

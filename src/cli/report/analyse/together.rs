@@ -188,10 +188,8 @@ pub fn changes(finding: &Finding, bytes: impl Fn(&[Visit], usize) -> [f64; 2]) -
         }
         let end = if has_ended { last } else { last + pause };
         // The next process does not count beside this one.
-        match finding
-            .next_begins
-            .filter(|next| last < *next && *next <= end)
-        {
+        let next = finding.process.next_begins;
+        match next.filter(|next| last < *next && *next <= end) {
             Some(next) => change(next, false, 0.0),
             None => change(end, true, 0.0),
         }

@@ -73,6 +73,8 @@ pub struct Process {
     pub began_as: Vec<String>,
     /// The program that followed by an exec.
     pub became: Option<String>,
+    /// The begin of the process that goes on with the rounds.
+    pub next_begins: Option<f64>,
     /// Of a chain, the processes before the last one that ended without the marker `exit`.
     pub ended_without_exit: u64,
     /// Processes that follow each other, joined into one; 1 for a single process.
@@ -122,9 +124,6 @@ pub fn begins_program(marker: &Marker) -> bool {
 fn differ<T: PartialEq>(one: &Option<T>, other: &Option<T>) -> bool {
     one.is_some() && other.is_some() && one != other
 }
-
-/// A process that is silent for no longer may run. One of constant size writes periodic markers more and more rarely.
-pub const MIN_SILENCE_SECONDS: f64 = 60.0;
 
 /// Host, boot, path and limit of a control group. A container has namespaces, which `boot` identifies, and a group of its own.
 pub type GroupId<'a> = (
@@ -368,6 +367,14 @@ impl Process {
     /// Time of the last marker, in seconds since 1970.
     pub fn last_time(&self) -> Option<f64> {
         self.last_clock.map(|(_, t)| t)
+    }
+
+    /// At this time it has been silent for longer than ever before, so that it may have ended.
+    pub fn is_silent(&self, t: f64) -> bool {
+        /// A process of constant size writes periodic markers more and more rarely.
+        const MIN_SECONDS: f64 = 60.0;
+        let longest = || self.longest_silence().max(MIN_SECONDS);
+        self.last_time().is_none_or(|last| t - last > longest())
     }
 
     /// The longest time between two markers in seconds.
