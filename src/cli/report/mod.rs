@@ -6,8 +6,6 @@
 mod analyse;
 mod explain;
 mod fail_on;
-#[cfg(test)]
-pub mod fuzz;
 mod model;
 pub mod output;
 mod read;
@@ -29,6 +27,8 @@ use analyse::{Comparison, Finding};
 use fail_on::Condition;
 use model::Process;
 use output::{comparison, html, json, print, prometheus, request, ListLength};
+#[cfg(test)]
+pub use read::tests::any_input::any_log;
 use read::FileReport;
 
 /// Tables, verdicts and charts from markers and NVFlare's `[RSS]` log lines

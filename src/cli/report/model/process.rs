@@ -1,5 +1,7 @@
 //! One process: its identity, its stages, its collections and its allocation sites.
 
+use std::collections::BTreeMap;
+
 use flarena_shared::marker::{Marker, ShortHash};
 use flarena_shared::stages::Stage;
 use serde::Serialize;
@@ -54,8 +56,7 @@ pub struct Process {
     pub host_memory: Option<f64>,
     /// The latest allocation that found too little room below a limit.
     pub refused: Option<Refused>,
-    /// The kernel's counts of kills in the cgroup, in the order of the markers.
-    pub kill_counts: Vec<KillCount>,
+    pub kill_counts: KillCounts,
     /// The highest RSS, also between the markers.
     pub peak_rss: f64,
     /// The highest CPU time in the markers.
@@ -86,24 +87,12 @@ pub struct Process {
     last_clock: Option<(Order, f64)>,
 }
 
-/// The kernel's count of kills in the control group of a process, and the times of its first and last marker with it.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct KillCount {
-    pub count: u64,
-    pub first: f64,
-    pub last: f64,
-}
+/// The kernel's counts of kills in a control group, each with the times of the first and the last marker with it.
+pub type KillCounts = BTreeMap<u64, (f64, f64)>;
 
-impl KillCount {
-    /// Takes the times of another one with the same count. False if its count is another.
-    pub fn merges(&mut self, other: &KillCount) -> bool {
-        let is_same = self.count == other.count;
-        if is_same {
-            self.first = self.first.min(other.first);
-            self.last = self.last.max(other.last);
-        }
-        is_same
-    }
+pub fn add_kill_count(counts: &mut KillCounts, count: u64, (first, last): (f64, f64)) {
+    let seen = counts.entry(count).or_insert((first, last));
+    *seen = (seen.0.min(first), seen.1.max(last));
 }
 
 /// An allocation for which there is no room: its size, the line of the program that asks, and the bytes of the process with
@@ -234,16 +223,11 @@ impl Process {
     fn note_kills(&mut self, marker: &Marker) {
         /// A group with more kills is restarted again and again. The latest counts are kept.
         const MAX_COUNTS: usize = 64;
-        let Some((t, count)) = marker.t.zip(marker.cgroup_oom_kills) else {
-            return;
-        };
-        let (first, last) = (t, t);
-        let new = KillCount { count, first, last };
-        if !self.kill_counts.iter_mut().any(|seen| seen.merges(&new)) {
-            self.kill_counts.push(new);
+        if let Some((t, count)) = marker.t.zip(marker.cgroup_oom_kills) {
+            add_kill_count(&mut self.kill_counts, count, (t, t));
         }
         if self.kill_counts.len() > MAX_COUNTS {
-            self.kill_counts.remove(0);
+            self.kill_counts.pop_first();
         }
     }
 
