@@ -116,10 +116,3 @@ fn name_and_number(name: &str) -> (String, u64) {
     let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
     (stem.to_owned(), name[stem.len()..].parse().unwrap_or(0))
 }
-
-/// The number of processes with each verdict that occurs, the most urgent verdict first.
-pub fn count_verdicts(findings: &[Finding]) -> Vec<(Verdict, usize)> {
-    let count = |v: Verdict| findings.iter().filter(|one| one.verdict == v).count();
-    let counts = Verdict::all().map(|v| (v, count(v)));
-    counts.filter(|(_, n)| *n > 0).collect()
-}
