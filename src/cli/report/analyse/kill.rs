@@ -84,7 +84,7 @@ pub fn find(all: &[Process], may_run: impl Fn(&Process) -> bool) -> Vec<Option<K
                 process,
                 limit,
                 end: process.last_time().unwrap_or(f64::INFINITY),
-                has_ended: !process.has_exited && process.became.is_none() && !may_run(process),
+                has_ended: !process.has_ended() && !may_run(process),
             });
         }
     }

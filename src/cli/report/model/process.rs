@@ -289,8 +289,7 @@ impl Process {
         let cpu_ms = self.cpu_ms.zip(before.cpu_ms);
         self.cpu_ms = cpu_ms.map(|(own, before)| own.saturating_add(before));
         self.cpu_ms_before = self.cpu_ms_before.saturating_add(before.cpu_ms_before);
-        self.ended_without_exit =
-            before.ended_without_exit + u64::from(!before.has_exited && before.became.is_none());
+        self.ended_without_exit = before.ended_without_exit + u64::from(!before.has_ended());
         self.markers += before.markers;
         self.processes += before.processes;
         self.peak_rss = self.peak_rss.max(before.peak_rss);
@@ -353,12 +352,22 @@ impl Process {
         self.last_clock.map(|(_, t)| t)
     }
 
+    /// It wrote the marker `exit`, or became another program.
+    pub fn has_ended(&self) -> bool {
+        self.has_exited || self.became.is_some()
+    }
+
+    /// So many seconds after its last marker it may still run. A process of constant size writes periodic markers more and
+    /// more rarely.
+    pub fn silence(&self) -> f64 {
+        const MIN_SECONDS: f64 = 60.0;
+        self.longest_silence().max(MIN_SECONDS)
+    }
+
     /// At this time it has been silent for longer than ever before, so that it may have ended.
     pub fn is_silent(&self, t: f64) -> bool {
-        /// A process of constant size writes periodic markers more and more rarely.
-        const MIN_SECONDS: f64 = 60.0;
-        let longest = || self.longest_silence().max(MIN_SECONDS);
-        self.last_time().is_none_or(|last| t - last > longest())
+        self.last_time()
+            .is_none_or(|last| t - last > self.silence())
     }
 
     /// The longest time between two markers in seconds.
