@@ -110,10 +110,8 @@ fn mapped(point: &Point, limit_of: LimitOf) -> f64 {
 
 /// The growth of the memory of the control group that the kernel cannot drop. `None` if none is certain.
 fn growth_of_group(series: &Series) -> Option<Estimate> {
-    let held = series
-        .points()
-        .iter()
-        .map(|point| point.sizes.held_by_group());
+    let points = series.points().iter();
+    let held = points.map(|point| point.sizes.held_by_group());
     let held: Vec<f64> = held.collect::<Option<_>>()?;
     let trend = Trend::of(&series.positions(), &held, median(&held));
     trend.is_growing().then_some(trend.slope)

@@ -86,16 +86,18 @@ fn join_programs(processes: &mut Vec<Process>) {
 /// Ranks side by side begin in the same order in each round, and end in any: a process continues the first chain that is idle,
 /// which is not the one that ended first.
 fn chains(processes: &[Process], places: &[usize]) -> Vec<Vec<usize>> {
-    let mut chains: Vec<Vec<usize>> = Vec::new();
+    let mut chains: Vec<(Option<f64>, Vec<usize>)> = Vec::new();
     for place in places {
-        let begin = processes[*place].first_time;
-        let is_idle = |chain: &Vec<usize>| processes[chain[chain.len() - 1]].last_time() <= begin;
-        match chains.iter().position(is_idle) {
-            Some(chain) => chains[chain].push(*place),
-            None => chains.push(vec![*place]),
+        let (begin, end) = (processes[*place].first_time, processes[*place].last_time());
+        match chains.iter_mut().find(|(end, _)| *end <= begin) {
+            Some(chain) => {
+                chain.0 = end;
+                chain.1.push(*place);
+            }
+            None => chains.push((end, vec![*place])),
         }
     }
-    chains
+    chains.into_iter().map(|(_, members)| members).collect()
 }
 
 /// Notes when the next process of the same task begins, if it goes on with the rounds: its first one is later than those of the

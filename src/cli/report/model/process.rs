@@ -209,12 +209,11 @@ impl Process {
         self.memory_limit = bytes(marker.memory_limit_bytes).or(self.memory_limit);
         self.host_memory = bytes(marker.host_memory_bytes).or(self.host_memory);
         self.cgroup_limit = bytes(marker.cgroup_limit_bytes).or(self.cgroup_limit);
-        let held = marker
-            .rss_bytes
-            .map(|rss| rss.saturating_sub(marker.file_bytes.unwrap_or(0)));
+        let (rss, files) = (marker.rss_bytes, marker.file_bytes.unwrap_or(0));
+        let needed = |asked: u64| Some(rss?.saturating_sub(files).saturating_add(asked));
         let refused = marker.asked_bytes.map(|asked_bytes| Refused {
             asked_bytes,
-            needed_bytes: held.map(|held| held.saturating_add(asked_bytes)),
+            needed_bytes: needed(asked_bytes),
             asked_at: marker.asked_at.clone(),
         });
         self.refused = refused.or(self.refused.take());
@@ -340,10 +339,8 @@ impl Process {
     /// At the last marker that has it. A process that shares no memory has none.
     pub fn last_pss(&self) -> Option<f64> {
         let pss = |point: &Point| Some((point.order, point.sizes.get(Size::Pss)?));
-        let latest = self
-            .points()
-            .filter_map(pss)
-            .max_by_key(|(order, _)| *order);
+        let known = self.points().filter_map(pss);
+        let latest = known.max_by_key(|(order, _)| *order);
         latest.map(|(_, pss)| pss)
     }
 

@@ -102,11 +102,12 @@ impl Store {
         let process = |place: &&usize| &self.processes[**place];
         let is_here = |place: &&usize| process(place).is_on_machine_of(marker);
         let latest = |a: &&usize, b: &&usize| self.by_begin(a, b);
-        let newest = programs.iter().filter(is_here).max_by(latest);
+        let newest = || programs.iter().filter(is_here).max_by(latest);
         let serves = |place: &&usize| {
             let sites = &process(place).sites;
             let is_named = |site: &String| sites.contains(site);
-            sites.is_empty() && Some(*place) == newest || marker.site.as_ref().is_none_or(is_named)
+            sites.is_empty() && Some(*place) == newest()
+                || marker.site.as_ref().is_none_or(is_named)
         };
         let is_new_there = |place: &&usize| {
             let seen = &process(place).seen_numbers;

@@ -104,10 +104,8 @@ pub fn stages(finding: &Finding) -> Markup {
     let rounds = all.clone().map(Series::len).max();
     // Others, such as the exit, are no part of a round.
     let is_regular = |series: &&Series| Some(2 * series.len()) >= rounds;
-    let bars = all
-        .filter(is_regular)
-        .map(|series| (&*series.stage, parts(&typical(series))))
-        .take(MAX_BARS);
+    let regular = all.filter(is_regular).take(MAX_BARS);
+    let bars = regular.map(|series| (&*series.stage, parts(&typical(series))));
     let bars: Vec<(&str, Vec<f64>)> = bars.collect();
     let sum = |parts: &[f64]| parts.iter().sum::<f64>();
     let highest = bars.iter().map(|(_, parts)| sum(parts)).fold(MB, f64::max);
