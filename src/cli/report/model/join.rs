@@ -104,18 +104,20 @@ fn chains(processes: &[Process], places: &[usize]) -> Vec<Vec<usize>> {
 /// process, or repeats the last of several.
 fn note_next(processes: &mut [Process]) {
     let rounds: Vec<_> = processes.iter().map(rounds).collect();
-    for places in in_time(processes, |one| one.first_time.map(|_| task(one))) {
+    // Machines do not go on with the rounds of each other.
+    let key = |one: &Process| Some((one.first_time.map(|_| task(one))?, one.host.clone()));
+    for places in in_time(processes, key) {
         for place in &places {
             let end = processes[*place].last_time();
             let later = places.partition_point(|other| processes[*other].first_time < end);
             let next = places[later..].iter().find(|other| *other != place);
-            let goes_on = next.and_then(|next| {
-                let ((first, last), (next_first, _)) = rounds[*place].zip(rounds[*next])?;
-                Some(next_first > last || next_first == last && first < last)
+            let next = next.filter(|next| {
+                let both = rounds[*place].zip(rounds[**next]);
+                both.is_some_and(|((first, last), (next, _))| {
+                    next > last || next == last && first < last
+                })
             });
-            if let Some(next) = next.filter(|_| goes_on == Some(true)) {
-                processes[*place].next_begins = processes[*next].first_time;
-            }
+            processes[*place].next_begins = next.and_then(|next| processes[*next].first_time);
         }
     }
 }
