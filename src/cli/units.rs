@@ -65,25 +65,25 @@ pub fn rounds_to_zero(bytes: f64) -> bool {
     bytes.abs() < 0.05 * KB
 }
 
-/// Numbers in the unit of the largest, and that unit. `None` if a number is unknown, or if one that
-/// is not zero would be printed as 0.00.
-pub fn in_one_unit<const N: usize>(
-    bytes: [f64; N],
-    amount: Amount,
-) -> Option<([String; N], &'static str)> {
+/// Numbers in the unit of the largest, and that unit behind a space. If a number is unknown, or if one that is not zero
+/// would be printed as 0.00, each number has its own unit.
+pub fn in_one_unit<const N: usize>(bytes: [f64; N], amount: Amount) -> ([String; N], String) {
     let largest = bytes.iter().fold(0.0, |a, b| f64::max(a, b.abs()));
     let unit = unit(largest);
     let is_visible = |b: &f64| rounds_to_zero(*b) || b.abs() >= 0.005 * unit.0;
-    let numbers = || bytes.map(|b| number(b, unit, amount));
-    bytes.iter().all(is_visible).then(|| (numbers(), unit.1))
+    match bytes.iter().all(is_visible) {
+        true => (
+            bytes.map(|b| number(b, unit, amount)),
+            format!(" {}", unit.1),
+        ),
+        false => (bytes.map(|b| text(b, amount)), String::new()),
+    }
 }
 
 /// `3.71 to 4.31 GB`, with `to` as the word between the ends.
 pub fn range(low: f64, word: &str, high: f64, amount: Amount) -> String {
-    match in_one_unit([low, high], amount) {
-        Some(([low, high], unit)) => format!("{low} {word} {high} {unit}"),
-        None => format!("{} {word} {}", text(low, amount), text(high, amount)),
-    }
+    let ([low, high], unit) = in_one_unit([low, high], amount);
+    format!("{low} {word} {high}{unit}")
 }
 
 /// `1 round`, `3 rounds`, `2 processes`
@@ -138,11 +138,10 @@ mod tests {
         assert_eq!(sizes(f64::NAN, 3.0 * MB), "- to 3.00 MB");
         let changes = range(-96.0 * KB, "to", 0.31 * MB, Amount::Change);
         assert_eq!(changes, "-0.09 to +0.31 MB");
-        let three = in_one_unit([0.1 * KB, -80.0 * KB, 1.0 * KB], Amount::Change);
-        let (numbers, unit) = three.unwrap();
+        let (numbers, unit) = in_one_unit([0.1 * KB, -80.0 * KB, 1.0 * KB], Amount::Change);
         assert_eq!(
-            (numbers, unit),
-            (["+0.1", "-80", "+1.0"].map(str::to_owned), "KB")
+            (numbers.join(" "), &*unit),
+            ("+0.1 -80 +1.0".to_owned(), " KB")
         );
     }
 

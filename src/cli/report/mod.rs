@@ -6,8 +6,6 @@
 mod analyse;
 mod explain;
 mod fail_on;
-#[cfg(test)]
-pub mod fuzz;
 mod model;
 pub mod output;
 mod read;
@@ -27,8 +25,10 @@ use crate::{exit, proc};
 pub use analyse::stats::{median, t_975, Change, ChangeVerdict};
 use analyse::{Comparison, Finding};
 use fail_on::Condition;
-use model::{Process, MIN_SILENCE_SECONDS};
+use model::Process;
 use output::{comparison, html, json, print, prometheus, request, ListLength};
+#[cfg(test)]
+pub use read::tests::any_input::any_log;
 use read::FileReport;
 
 /// Tables, verdicts and charts from markers and NVFlare's `[RSS]` log lines
@@ -149,11 +149,7 @@ fn may_run() -> impl Fn(&Process) -> bool {
         let is_listed = identity.is_some_and(|identity| identities.contains(&identity));
         let host = process.host.as_ref().map(|host| host.as_bytes());
         let ran_here = host == Some(system.nodename().to_bytes());
-        let longest = process.longest_silence().max(MIN_SILENCE_SECONDS);
-        let is_recent = process
-            .last_time()
-            .is_some_and(|last| now - last <= longest);
-        is_listed || !ran_here && is_recent
+        is_listed || !ran_here && !process.is_silent(now)
     }
 }
 

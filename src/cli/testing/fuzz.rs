@@ -4,7 +4,7 @@
 #[path = "../../../fuzz/corpus.rs"]
 mod corpus;
 
-use crate::report::fuzz::any_log;
+use crate::report::any_log;
 
 #[cfg(fuzzing)]
 libfuzzer_sys::fuzz_target!(|input: &[u8]| any_log(input));

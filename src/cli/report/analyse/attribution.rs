@@ -76,10 +76,9 @@ pub fn causes(parts: &GrowthParts) -> Vec<Cause> {
         (MemoryKind::Shmem, parts.shmem),
         (rest, Some(parts.outside_malloc)),
     ];
-    let gains = gains
-        .into_iter()
-        .filter_map(|(kind, bytes)| Some((kind, bytes?)));
-    let gains = gains.filter(|(_, bytes)| *bytes > 0.0);
+    let known = gains.into_iter();
+    let known = known.filter_map(|(kind, bytes)| Some((kind, bytes?)));
+    let gains = known.filter(|(_, bytes)| *bytes > 0.0);
     let total: f64 = gains.clone().map(|(_, bytes)| bytes).sum();
     let cause = |(kind, bytes): (MemoryKind, f64)| Cause {
         kind,

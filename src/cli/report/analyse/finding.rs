@@ -143,10 +143,8 @@ pub struct Finding<'a> {
     pub cached: Level,
     /// Growth of PyTorch's memory on GPUs.
     pub gpu_growth: Option<GpuGrowth>,
-    /// The time at which a process of the same kind begins that goes on with the rounds.
-    pub next_begins: Option<f64>,
-    /// The latest marker of all processes of its control group.
-    pub group_goes_on: Option<f64>,
+    /// False if it has exited, or was silent for long while other processes of its control group were not.
+    pub may_run: bool,
 }
 
 #[derive(Clone)]

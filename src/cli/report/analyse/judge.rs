@@ -87,8 +87,7 @@ pub fn finding<'a>(
         level_of: fit.quantity,
         cached,
         gpu_growth: gpu::growth(fit.series),
-        next_begins: None,
-        group_goes_on: None,
+        may_run: false,
     })
 }
 

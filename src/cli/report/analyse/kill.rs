@@ -3,12 +3,12 @@
 //! The evidence is the kernel's count of kills in their control group, or a last marker near the limit. Without it
 //! nothing is said about an end without the marker `exit`: a signal cannot be told from `_exit`.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
 
 use super::stats::{median, MIN_ROUNDS};
-use crate::report::model::{KillCount, Process, Series, MIN_SILENCE_SECONDS};
+use crate::report::model::{add_kill_count, KillCounts, Process, Series};
 use flarena_shared::stages::Stage;
 
 /// The evidence that the kernel killed a process.
@@ -62,17 +62,11 @@ struct Member<'a> {
     limit: f64,
     /// The time of the last marker.
     end: f64,
-    longest_silence: f64,
     /// Without the marker `exit`.
     has_ended: bool,
 }
 
 impl Member<'_> {
-    /// A process that was silent for longer may have ended.
-    fn silence(&self) -> f64 {
-        self.longest_silence.max(MIN_SILENCE_SECONDS)
-    }
-
     /// RSS at the last marker.
     fn rss(&self) -> f64 {
         let last = self.process.last_visit();
@@ -90,8 +84,7 @@ pub fn find(all: &[Process], may_run: impl Fn(&Process) -> bool) -> Vec<Option<K
                 process,
                 limit,
                 end: process.last_time().unwrap_or(f64::INFINITY),
-                longest_silence: process.longest_silence(),
-                has_ended: !process.has_exited && process.became.is_none() && !may_run(process),
+                has_ended: !process.has_ended() && !may_run(process),
             });
         }
     }
@@ -126,48 +119,49 @@ type Suspects<'a> = (Vec<Member<'a>>, Option<usize>);
 /// The processes that each kill in a control group may have ended.
 fn suspects<'a>(members: &[Member<'a>]) -> Vec<Suspects<'a>> {
     let counts = counts(members);
-    let (mut by_rise, mut near) = (vec![Vec::new(); counts.len()], Vec::new());
+    let (mut by_rise, mut near) = (BTreeMap::<_, Vec<Member>>::new(), Vec::new());
     for member in members.iter().filter(|member| member.has_ended) {
-        let own = member.process.kill_counts.iter();
-        let count = own.map(|seen| seen.count).max();
-        let seen = counts.iter().position(|seen| Some(seen.count) == count);
-        // Another process saw the same count so late that this one had ended before.
-        let is_outlived = |seen: usize| counts[seen].last > member.end + member.silence();
-        match seen.filter(|seen| seen + 1 < counts.len()) {
-            _ if seen.is_some_and(is_outlived) => {}
-            Some(seen) => by_rise[seen].push(*member),
+        let seen = member.process.kill_counts.last_key_value();
+        let seen = seen.and_then(|(count, _)| counts.get_key_value(count));
+        let next = seen.and_then(|(count, _)| counts.range(count + 1..).next());
+        match seen.zip(next) {
+            // Another process saw the same count so late that this one had ended before.
+            _ if seen.is_some_and(|(_, (_, last))| member.process.is_silent(*last)) => {}
+            Some(((count, _), (next, _))) => {
+                by_rise.entry((*count, *next)).or_default().push(*member);
+            }
             None if is_near_limit(member) => near.push(*member),
             None => {}
         }
     }
     let end = members.iter().map(|member| member.end);
     let end = end.fold(f64::NEG_INFINITY, f64::max);
-    let counted = counts.windows(2).zip(by_rise).map(|(pair, suspects)| {
+    let counted = by_rise.into_iter().map(|((count, next), suspects)| {
         // Those that were silent for longer than ever before when the last marker of the group was written. The others
         // may have gone on. If all may, all are suspects.
-        let is_silent = |member: &Member| end - member.end > member.longest_silence;
+        let is_silent = |member: &Member| end - member.end > member.process.longest_silence();
         let (silent, others): (Vec<Member>, _) = suspects.into_iter().partition(is_silent);
         let suspects = if silent.is_empty() { others } else { silent };
-        (suspects, Some((pair[1].count - pair[0].count) as usize))
+        (suspects, Some((next - count) as usize))
     });
     // One kill may have ended any of those whose last markers are so near to each other.
     near.sort_by(|a, b| a.end.total_cmp(&b.end));
-    let near = near.chunk_by(|a, b| b.end - a.end <= a.silence());
+    let near = near.chunk_by(|a, b| !a.process.is_silent(b.end));
     let near = near.map(|suspects| (suspects.to_vec(), None));
     counted.chain(near).collect()
 }
 
-/// The kernel's counts of kills as the processes of one control group saw them, each with the first and the last time.
-fn counts(members: &[Member]) -> Vec<KillCount> {
-    let seen = members.iter().map(|member| &member.process.kill_counts);
-    let mut counts: Vec<KillCount> = seen.flatten().copied().collect();
-    counts.sort_by_key(|seen| seen.count);
-    counts.dedup_by(|other, kept| kept.merges(other));
+/// The kernel's counts of kills as the processes of one control group saw them.
+fn counts(members: &[Member]) -> KillCounts {
+    let mut counts = KillCounts::new();
+    for (count, times) in members.iter().flat_map(|one| &one.process.kill_counts) {
+        add_kill_count(&mut counts, *count, *times);
+    }
     // A count never falls. If it does, the processes belong to several groups with the same limit.
-    let rises = |pair: &[KillCount]| pair[0].last <= pair[1].first + SAME_MOMENT_SECONDS;
-    match counts.windows(2).all(rises) {
+    let mut rises = counts.values().zip(counts.values().skip(1));
+    match rises.all(|((_, last), (first, _))| *last <= first + SAME_MOMENT_SECONDS) {
         true => counts,
-        false => Vec::new(),
+        false => KillCounts::new(),
     }
 }
 

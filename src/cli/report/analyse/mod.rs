@@ -28,7 +28,7 @@ mod time_to_limit;
 mod together;
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 
 use super::model::Process;
 use stats::median;
@@ -70,21 +70,10 @@ pub fn findings<'a>(
     }
     let typical = shares.iter().map(|(kind, all)| (*kind, median(all)));
     let typical: BTreeMap<_, f64> = typical.collect();
-    let mut starts: BTreeMap<_, Vec<(f64, &Process)>> = BTreeMap::new();
-    for process in processes {
-        let starts = starts.entry(task(process)).or_default();
-        starts.extend(process.first_time.map(|first| (first, process)));
-    }
     let mut ends: HashMap<_, f64> = HashMap::new();
-    for (process, last) in processes
-        .iter()
-        .filter_map(|one| Some((one, one.last_time()?)))
-    {
-        let end = ends.entry(process.group()).or_insert(last);
-        *end = end.max(last);
-    }
-    for starts in starts.values_mut() {
-        starts.sort_by(|a, b| a.0.total_cmp(&b.0));
+    for process in processes {
+        let end = ends.entry(process.group()).or_default();
+        *end = process.last_time().map_or(*end, |last| end.max(last));
     }
     let judged = found.into_iter().map(|one| {
         let swings = one.swing_share.is_some() && typical[&kind(one.process)] > SWING_SHARE;
@@ -92,45 +81,16 @@ pub fn findings<'a>(
             Verdict::Flat | Verdict::Unclear if swings => Verdict::CyclicGarbage,
             verdict => verdict,
         };
-        let next_begins = next_begins(one.process, &starts[&task(one.process)]);
+        let end = ends[&one.process.group()];
         Finding {
             verdict,
-            next_begins,
-            group_goes_on: ends.get(&one.process.group()).copied(),
+            may_run: !one.process.has_exited && !one.process.is_silent(end),
             ..one
         }
     });
     let mut judged: Vec<Finding> = judged.collect();
     judged.sort_by_cached_key(urgency);
     judged
-}
-
-/// Processes with the same task on one machine may go on with the rounds of each other.
-fn task(process: &Process) -> impl Ord + use<'_> {
-    let names = (&process.proc, &process.program, &process.name);
-    (
-        &process.host,
-        &process.sites,
-        &process.job,
-        &process.role,
-        names,
-    )
-}
-
-/// The start of the next one in `starts`, if it goes on with the rounds: its first one is later than those of the process, or
-/// repeats the last of several.
-fn next_begins(process: &Process, starts: &[(f64, &Process)]) -> Option<f64> {
-    let last = process.last_time()?;
-    let later = starts.partition_point(|(first, _)| *first < last);
-    let mut later = starts[later..].iter();
-    let (begin, next) = later.find(|(_, other)| !std::ptr::eq(*other, process))?;
-    let rounds = |one: &Process| {
-        let rounds: BTreeSet<i64> = one.points().filter_map(|point| point.round).collect();
-        Some((*rounds.first()?, *rounds.last()?))
-    };
-    let ((own_first, own_last), (next_first, _)) = (rounds(process)?, rounds(next)?);
-    let goes_on = next_first > own_last || next_first == own_last && own_first < own_last;
-    goes_on.then_some(*begin)
 }
 
 /// Killed processes come first, then candidates for a kill, then those that grow, the fastest first. The others are
@@ -155,11 +115,4 @@ fn urgency(finding: &Finding) -> impl Ord + use<> {
 fn name_and_number(name: &str) -> (String, u64) {
     let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
     (stem.to_owned(), name[stem.len()..].parse().unwrap_or(0))
-}
-
-/// The number of processes with each verdict that occurs, the most urgent verdict first.
-pub fn count_verdicts(findings: &[Finding]) -> Vec<(Verdict, usize)> {
-    let count = |v: Verdict| findings.iter().filter(|one| one.verdict == v).count();
-    let counts = Verdict::all().map(|v| (v, count(v)));
-    counts.filter(|(_, n)| *n > 0).collect()
 }

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::between_stages::highest;
 use super::finding::Finding;
 use super::stats::{median, Estimate, Trend};
-use crate::report::model::{Point, Process, Series, Size, MIN_SILENCE_SECONDS};
+use crate::report::model::{Point, Process, Series, Size};
 
 /// So many of the latest rounds show the peak of a round. Single ones are noisy.
 const RECENT_ROUNDS: usize = 5;
@@ -42,21 +42,12 @@ pub struct TimeToLimit {
 }
 
 impl Finding<'_> {
-    /// False if it has exited, or was silent for long while other processes of its control group were not.
-    fn may_run(&self) -> bool {
-        const SILENT_ROUNDS: f64 = 3.0;
-        let round = self.pace.as_ref().map_or(0.0, |pace| pace.seconds.high);
-        let silence = MIN_SILENCE_SECONDS.max(SILENT_ROUNDS * round);
-        let times = self.group_goes_on.zip(self.process.last_time());
-        !self.process.has_exited && times.is_none_or(|(group, last)| group <= last + silence)
-    }
-
     /// `None` without growth that counts, a limit or marker times.
     pub fn time_to_limit(&self) -> Option<TimeToLimit> {
         let pace = self.pace.as_ref()?.seconds;
         let (limit, limit_of) = limit_of(self.process, self.limit)?;
         let own = self.growth_to_limit();
-        let counts = limit_of == LimitOf::Group && (own.is_some() || self.may_run());
+        let counts = limit_of == LimitOf::Group && (own.is_some() || self.may_run);
         let group = counts.then(|| growth_of_group(self.series)).flatten();
         let group = group.filter(|group| own.is_none_or(|own| group.value > own.high));
         let growth = group.or(own)?;
@@ -119,10 +110,8 @@ fn mapped(point: &Point, limit_of: LimitOf) -> f64 {
 
 /// The growth of the memory of the control group that the kernel cannot drop. `None` if none is certain.
 fn growth_of_group(series: &Series) -> Option<Estimate> {
-    let held = series
-        .points()
-        .iter()
-        .map(|point| point.sizes.held_by_group());
+    let points = series.points().iter();
+    let held = points.map(|point| point.sizes.held_by_group());
     let held: Vec<f64> = held.collect::<Option<_>>()?;
     let trend = Trend::of(&series.positions(), &held, median(&held));
     trend.is_growing().then_some(trend.slope)

@@ -136,9 +136,6 @@ fn shared_limit(findings: &[Finding]) -> Option<f64> {
     limit.filter(|_| findings.len() == 1 || is_one && boot.is_some() && path.is_some())
 }
 
-/// A process without a marker `exit` counts for at least so long after its last marker.
-const MIN_TAIL_SECONDS: f64 = 60.0;
-
 /// A marker with a time.
 pub struct Visit<'a> {
     pub point: &'a Point,
@@ -169,10 +166,13 @@ pub fn changes(finding: &Finding, bytes: impl Fn(&[Visit], usize) -> [f64; 2]) -
     let visits = visits(finding);
     let is_chain = finding.process.processes > 1;
     let are_of_one = |a: &Visit, b: &Visit| !is_chain || a.point.order.epoch == b.point.order.epoch;
-    let has_ended = is_chain || finding.process.has_exited || finding.is_killed();
+    let tail = match is_chain || finding.process.has_exited || finding.is_killed() {
+        true => 0.0,
+        false => finding.process.silence(),
+    };
     let mut changes = Vec::new();
     for visits in visits.chunk_by(are_of_one) {
-        let (mut place, mut held, mut last, mut pause) = (0, 0.0, f64::NAN, MIN_TAIL_SECONDS);
+        let (mut place, mut held, mut last) = (0, 0.0, f64::NAN);
         let mut change = |t, is_after, new| {
             let bytes = new - std::mem::replace(&mut held, new);
             changes.push(Change { t, is_after, bytes });
@@ -183,15 +183,12 @@ pub fn changes(finding: &Finding, bytes: impl Fn(&[Visit], usize) -> [f64; 2]) -
             let (t, [at, after]) = (at_once[0].t, highest.unwrap_or_default());
             change(t, false, at);
             change(t, true, after);
-            pause = pause.max(t - last);
             (place, last) = (place + at_once.len(), t);
         }
-        let end = if has_ended { last } else { last + pause };
+        let end = last + tail;
         // The next process does not count beside this one.
-        match finding
-            .next_begins
-            .filter(|next| last < *next && *next <= end)
-        {
+        let next = finding.process.next_begins;
+        match next.filter(|next| last < *next && *next <= end) {
             Some(next) => change(next, false, 0.0),
             None => change(end, true, 0.0),
         }

@@ -34,7 +34,7 @@ pub fn evidence(finding: &Finding) -> String {
     let keeps_models = process.series(Stage::CacheKept.name()).is_some();
     let kill = finding.kill.as_ref();
     let is_of_use = |limit: &TimeToLimit| {
-        kill.is_none() && !(limit.seconds > FAR_SECONDS && has_ended(process))
+        kill.is_none() && !(limit.seconds > FAR_SECONDS && process.has_ended())
     };
     let limit = finding.time_to_limit().filter(is_of_use);
     let sentences = [
@@ -120,7 +120,7 @@ fn limit_sentence(finding: &Finding, estimate: &TimeToLimit) -> String {
 /// `reaches its limit of 8.00 GB in about 9.0 h (7.5 h to 11.2 h)`; `would have reached` for a process that has ended
 pub fn reaches_limit(process: &Process, estimate: &TimeToLimit) -> String {
     // Of processes that follow each other, the next one may still start.
-    let (is_at, reaches) = match process.processes == 1 && has_ended(process) {
+    let (is_at, reaches) = match process.processes == 1 && process.has_ended() {
         true => ("was at", "would have reached"),
         false => ("is at", "reaches"),
     };
@@ -240,7 +240,7 @@ fn observed_time(process: &Process) -> Option<String> {
 /// `last marker 2026-11-28 14:02:11 UTC, round 12, send`; `None` for a process that wrote the marker `exit` or became
 /// another program.
 fn last_marker(process: &Process) -> Option<String> {
-    let (stage, point) = process.last_visit().filter(|_| !has_ended(process))?;
+    let (stage, point) = process.last_visit().filter(|_| !process.has_ended())?;
     let place = |stage: &str, point: &Point| match point.round {
         Some(round) => format!("round {round}, {}", printable(stage)),
         None => printable(stage),
@@ -256,11 +256,6 @@ fn last_marker(process: &Process) -> Option<String> {
     let own = own.map(|(own, before)| format!(" after {}", place(own, before)));
     let own = own.unwrap_or_default();
     Some(format!("last marker {time}{}{own}", place(stage, point)))
-}
-
-/// It wrote the marker `exit`, or became another program.
-fn has_ended(process: &Process) -> bool {
-    process.has_exited || process.became.is_some()
 }
 
 #[cfg(test)]

@@ -3,18 +3,14 @@
 use crate::report::analyse::stats::Estimate;
 use crate::report::analyse::{Cause, Finding, MemoryKind, NamedStep, Quantity};
 use crate::report::model::Size;
-use crate::report::units::{duration, in_one_unit, plural, printable, signed_size, size, Amount};
+use crate::report::units::{duration, in_one_unit, plural, printable, signed_size, Amount};
 
 /// Smaller causes are not named beside the largest one.
 const MIN_NAMED_SHARE: f64 = 0.1;
 
 pub const HIGHEST_RSS: &str = "the highest RSS between the markers";
 
-/// The quantity of the finding, at the beginning of a sentence.
-pub fn quantity_name(finding: &Finding) -> &'static str {
-    name_of(finding.quantity, finding)
-}
-
+/// At the beginning of a sentence.
 pub fn name_of(quantity: Quantity, finding: &Finding) -> &'static str {
     match quantity {
         Quantity::Live => "live memory",
@@ -64,17 +60,9 @@ pub fn rate_per(slope: &Estimate, unit: &str, amount: Amount) -> String {
     format!("{value}{size}/{unit} (95 % interval: {low} to {high}{size})")
 }
 
-/// A slope and its bounds, and the unit behind them: ` MB`. If one unit does not suit all, each number has its own.
+/// A slope and its bounds, and the unit behind them, unless each number has its own.
 pub fn numbers(slope: &Estimate, amount: Amount) -> ([String; 3], String) {
-    let all = [slope.value, slope.low, slope.high];
-    let each = |bytes| match amount {
-        Amount::Size => size(bytes),
-        Amount::Change => signed_size(bytes),
-    };
-    match in_one_unit(all, amount) {
-        Some((numbers, unit)) => (numbers, format!(" {unit}")),
-        None => (all.map(each), String::new()),
-    }
+    in_one_unit([slope.value, slope.low, slope.high], amount)
 }
 
 /// `RSS grows by 10.0 MB/round (95 % interval: ...) over 18 rounds at stage send, which is 3.51 GB/h
@@ -88,7 +76,7 @@ pub fn growth_clause(finding: &Finding) -> String {
         hourly.map(|hourly| format!(", which is {}{pause}", rate_per(&hourly, "h", Amount::Size)));
     format!(
         "{} grows by {} {}{}",
-        quantity_name(finding),
+        name_of(finding.quantity, finding),
         rate(finding, Amount::Size),
         rounds_phrase(finding),
         hourly.unwrap_or_default(),

@@ -1,8 +1,7 @@
 //! The evidence for the verdict: one sentence for each.
 
 use super::phrases::{
-    counted, growth_clause, name_of, quantity_name, rate, rate_per, rounds_phrase, settled_rounds,
-    shares, steps,
+    counted, growth_clause, name_of, rate, rate_per, rounds_phrase, settled_rounds, shares, steps,
 };
 use crate::report::analyse::stats::{MIN_ROUNDS, MIN_SETTLED_ROUNDS};
 use crate::report::analyse::{Finding, Level, Quantity, Verdict};
@@ -14,7 +13,7 @@ const MIN_RELEASED: f64 = 32.0 * MB;
 
 pub fn sentence(finding: &Finding) -> String {
     let collections = &finding.process.collections;
-    let (quantity, over) = (quantity_name(finding), rounds_phrase(finding));
+    let (quantity, over) = (name_of(finding.quantity, finding), rounds_phrase(finding));
     let unit = finding.rounds_unit();
     let growth = |aside: &str, end: &str| format!("{}{aside}. {end}", growth_clause(finding));
     let shares = |change| shares(finding, change);
@@ -101,7 +100,10 @@ pub fn sentence(finding: &Finding) -> String {
 /// `Since then `; empty for neither.
 fn before(finding: &Finding) -> String {
     let rise = finding.trend.has_risen_before().then(|| {
-        let (quantity, bytes) = (quantity_name(finding), size(finding.trend.rise_before));
+        let (quantity, bytes) = (
+            name_of(finding.quantity, finding),
+            size(finding.trend.rise_before),
+        );
         let first = match finding.trend.warm_up {
             1 => finding.rounds_unit().to_string(),
             first => counted(first as u64, finding),
@@ -116,7 +118,7 @@ fn before(finding: &Finding) -> String {
 }
 
 fn flat(finding: &Finding) -> String {
-    let (quantity, over) = (quantity_name(finding), rounds_phrase(finding));
+    let (quantity, over) = (name_of(finding.quantity, finding), rounds_phrase(finding));
     let (unit, rate) = (finding.unit, rate(finding, Amount::Change));
     let (high, threshold) = (finding.trend.slope.high.max(0.0), finding.trend.threshold);
     let excludes = match high < threshold {

@@ -1,7 +1,7 @@
 //! Resolves which processes are one: programs that follow each other by an exec, processes that follow each other at the same
 //! task, and logs of processes that also wrote markers.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::hash::Hash;
 use std::mem::take;
 
@@ -25,15 +25,8 @@ pub const PEAK_STAGE: &str = "(peak)";
 /// needs more memory than the one before: at the same stage, and at its peak.
 pub fn join(mut processes: Vec<Process>, max_points: usize) -> Vec<Process> {
     join_programs(&mut processes);
-    let mut in_time: Vec<usize> = (0..processes.len()).collect();
-    in_time.retain(|place| is_short(&processes[*place]));
-    in_time.sort_by(|a, b| begin(&processes[*a]).total_cmp(&begin(&processes[*b])));
-    let mut tasks: HashMap<_, Vec<usize>> = HashMap::new();
-    for place in in_time {
-        let key = key(&processes[place]);
-        tasks.entry(key).or_default().push(place);
-    }
-    let chains = tasks.values().flat_map(|places| chains(&processes, places));
+    let tasks = in_time(&processes, |one| is_short(one).then(|| task(one)));
+    let chains = tasks.iter().flat_map(|places| chains(&processes, places));
     let chains: Vec<Vec<usize>> = chains.collect();
     let mut rows: Vec<Option<Process>> = processes.into_iter().map(Some).collect();
     for chain in chains {
@@ -42,74 +35,95 @@ pub fn join(mut processes: Vec<Process>, max_points: usize) -> Vec<Process> {
             rows[chain[0]] = Some(one_of(members.collect(), max_points));
         }
     }
-    rows.into_iter().flatten().collect()
+    let mut rows: Vec<Process> = rows.into_iter().flatten().collect();
+    note_next(&mut rows);
+    rows
 }
 
-fn begin(process: &Process) -> f64 {
-    process.first_time.unwrap_or(f64::INFINITY)
+/// The places of the processes with equal keys, in the order of their begins. Those without a key are left out.
+fn in_time<K: Hash + Eq>(
+    processes: &[Process],
+    key: impl Fn(&Process) -> Option<K>,
+) -> Vec<Vec<usize>> {
+    let begin = |place: &usize| processes[*place].first_time.unwrap_or(f64::INFINITY);
+    let mut places: Vec<usize> = (0..processes.len()).collect();
+    places.sort_by(|a, b| begin(a).total_cmp(&begin(b)));
+    let mut groups: HashMap<K, Vec<usize>> = HashMap::new();
+    for place in places {
+        if let Some(key) = key(&processes[place]) {
+            groups.entry(key).or_default().push(place);
+        }
+    }
+    groups.into_values().collect()
 }
 
 /// Names the programs that follow each other by an exec. A program that wrote no marker but `load` is no row: it set up the next
 /// one, which names it.
 fn join_programs(processes: &mut Vec<Process>) {
-    let mut in_time: Vec<&mut Process> = processes.iter_mut().collect();
-    in_time.sort_by(|a, b| begin(a).total_cmp(&begin(b)));
-    let mut latest = HashMap::new();
-    for next in in_time {
-        if next.loaded.is_some()
-            && let Some(one) = next.pid.zip(next.start)
-        {
-            // Processes of two machines may have the same pid and start time.
-            let identity = (one, next.boot, next.host.clone());
-            if let Some(before) = latest.remove(&identity) {
-                link(before, next);
+    let identity = |one: &Process| {
+        let started = one.pid.zip(one.start).filter(|_| one.loaded.is_some());
+        // Processes of two machines may have the same pid and start time.
+        Some((started?, one.boot, one.host.clone()))
+    };
+    for programs in in_time(processes, identity) {
+        for pair in programs.windows(2) {
+            if let Ok([before, next]) = processes.get_disjoint_mut([pair[0], pair[1]])
+                && !before.has_exited
+            {
+                before.became = Some(next.program_name());
+                if before.has_only_loaded() {
+                    next.began_as = take(&mut before.began_as);
+                    next.began_as.push(before.program_name());
+                }
             }
-            latest.insert(identity, next);
         }
     }
     processes.retain(|one| one.became.is_none() || !one.has_only_loaded());
 }
 
-fn link(before: &mut Process, next: &mut Process) {
-    if before.has_exited {
-        return;
-    }
-    before.became = Some(next.program_name());
-    if before.has_only_loaded() {
-        next.began_as = take(&mut before.began_as);
-        next.began_as.push(before.program_name());
-    }
-}
-
-/// Divides processes with equal keys, in the order of their begins, into chains.
+/// Divides processes of one task, in the order of their begins, into chains.
 ///
 /// Ranks side by side begin in the same order in each round, and end in any: a process continues the first chain that is idle,
 /// which is not the one that ended first.
 fn chains(processes: &[Process], places: &[usize]) -> Vec<Vec<usize>> {
-    let begins: Vec<f64> = places
-        .iter()
-        .map(|place| begin(&processes[*place]))
-        .collect();
-    let mut chains: Vec<Vec<usize>> = Vec::new();
-    let mut idle = BTreeSet::new();
-    // The chains that become idle before the process at each index begins.
-    let mut ended = vec![Vec::new(); places.len() + 1];
-    for (i, place) in places.iter().enumerate() {
-        idle.extend(take(&mut ended[i]));
-        let chain = idle.pop_first().unwrap_or(chains.len());
-        if chain == chains.len() {
-            chains.push(Vec::new());
+    let mut chains: Vec<(Option<f64>, Vec<usize>)> = Vec::new();
+    for place in places {
+        let (begin, end) = (processes[*place].first_time, processes[*place].last_time());
+        match chains.iter_mut().find(|(end, _)| *end <= begin) {
+            Some(chain) => {
+                chain.0 = end;
+                chain.1.push(*place);
+            }
+            None => chains.push((end, vec![*place])),
         }
-        chains[chain].push(*place);
-        let end = processes[*place].last_time().unwrap_or(f64::INFINITY);
-        let next = begins.partition_point(|begin| *begin < end);
-        ended[next.max(i + 1)].push(chain);
     }
-    chains
+    chains.into_iter().map(|(_, members)| members).collect()
 }
 
-/// Processes of a chain have equal keys.
-fn key(one: &Process) -> impl Hash + Eq + use<> {
+/// Notes when the next process of the same task begins, if it goes on with the rounds: its first one is later than those of the
+/// process, or repeats the last of several.
+fn note_next(processes: &mut [Process]) {
+    let rounds: Vec<_> = processes.iter().map(rounds).collect();
+    // Machines do not go on with the rounds of each other.
+    let key = |one: &Process| Some((one.first_time.map(|_| task(one))?, one.host.clone()));
+    for places in in_time(processes, key) {
+        for place in &places {
+            let end = processes[*place].last_time();
+            let later = places.partition_point(|other| processes[*other].first_time < end);
+            let next = places[later..].iter().find(|other| *other != place);
+            let next = next.filter(|next| {
+                let both = rounds[*place].zip(rounds[**next]);
+                both.is_some_and(|((first, last), (next, _))| {
+                    next > last || next == last && first < last
+                })
+            });
+            processes[*place].next_begins = next.and_then(|next| processes[*next].first_time);
+        }
+    }
+}
+
+/// Processes with the same task may go on with the rounds of each other.
+fn task(one: &Process) -> impl Hash + Eq + use<> {
     let mut sites = one.sites.clone();
     sites.sort();
     let names = [&one.role, &one.program, &one.name, &one.job].map(Option::clone);
@@ -122,19 +136,21 @@ fn is_short(process: &Process) -> bool {
     process.pid.is_some()
         && process.first_time.is_some()
         && !process.sites.is_empty()
-        && first_round(process).is_some()
+        && rounds(process).is_some()
         && stages.all(|series| series.rounds < MIN_ROUNDS_ALONE)
 }
 
-fn first_round(process: &Process) -> Option<i64> {
-    process.points().filter_map(|point| point.round).min()
+/// The first and the last round.
+fn rounds(process: &Process) -> Option<(i64, i64)> {
+    let rounds = process.points().filter_map(|point| point.round);
+    Some((rounds.clone().min()?, rounds.max()?))
 }
 
 /// One process with the points of all, which follow each other. It has the pid of the last one.
 fn one_of(chain: Vec<Process>, max_points: usize) -> Process {
     let mut joined = Process::default();
     for (place, mut process) in (0..).zip(chain) {
-        let round = first_round(&process);
+        let round = rounds(&process).map(|(first, _)| first);
         let peak = peak(&process);
         let own = std::mem::replace(&mut process.stages, take(&mut joined.stages));
         for series in std::iter::once(peak).chain(own) {
@@ -239,6 +255,8 @@ fn has_point_like(process: &Process, wanted_stage: &str, wanted: &Point) -> bool
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
     use crate::report::analyse::fixtures::{processes, sample, sizes};
     use crate::report::model::{Size, Unit};

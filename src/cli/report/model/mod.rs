@@ -16,7 +16,7 @@ mod store;
 pub use collections::Collections;
 pub use join::PEAK_STAGE;
 pub use order::Order;
-pub use process::{GroupId, KillCount, Process, Refused, MIN_SILENCE_SECONDS};
+pub use process::{add_kill_count, GroupId, KillCounts, Process, Refused};
 pub use series::{Point, Series, Unit};
 pub use site_history::{RoundHoldings, SiteHistory};
 pub use sizes::{Size, Sizes};

@@ -1,5 +1,7 @@
 //! One process: its identity, its stages, its collections and its allocation sites.
 
+use std::collections::BTreeMap;
+
 use flarena_shared::marker::{Marker, ShortHash};
 use flarena_shared::stages::Stage;
 use serde::Serialize;
@@ -54,8 +56,7 @@ pub struct Process {
     pub host_memory: Option<f64>,
     /// The latest allocation that found too little room below a limit.
     pub refused: Option<Refused>,
-    /// The kernel's counts of kills in the cgroup, in the order of the markers.
-    pub kill_counts: Vec<KillCount>,
+    pub kill_counts: KillCounts,
     /// The highest RSS, also between the markers.
     pub peak_rss: f64,
     /// The highest CPU time in the markers.
@@ -73,6 +74,8 @@ pub struct Process {
     pub began_as: Vec<String>,
     /// The program that followed by an exec.
     pub became: Option<String>,
+    /// The begin of the process that goes on with the rounds.
+    pub next_begins: Option<f64>,
     /// Of a chain, the processes before the last one that ended without the marker `exit`.
     pub ended_without_exit: u64,
     /// Processes that follow each other, joined into one; 1 for a single process.
@@ -84,24 +87,12 @@ pub struct Process {
     last_clock: Option<(Order, f64)>,
 }
 
-/// The kernel's count of kills in the control group of a process, and the times of its first and last marker with it.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct KillCount {
-    pub count: u64,
-    pub first: f64,
-    pub last: f64,
-}
+/// The kernel's counts of kills in a control group, each with the times of the first and the last marker with it.
+pub type KillCounts = BTreeMap<u64, (f64, f64)>;
 
-impl KillCount {
-    /// Takes the times of another one with the same count. False if its count is another.
-    pub fn merges(&mut self, other: &KillCount) -> bool {
-        let is_same = self.count == other.count;
-        if is_same {
-            self.first = self.first.min(other.first);
-            self.last = self.last.max(other.last);
-        }
-        is_same
-    }
+pub fn add_kill_count(counts: &mut KillCounts, count: u64, (first, last): (f64, f64)) {
+    let seen = counts.entry(count).or_insert((first, last));
+    *seen = (seen.0.min(first), seen.1.max(last));
 }
 
 /// An allocation for which there is no room: its size, the line of the program that asks, and the bytes of the process with
@@ -122,9 +113,6 @@ pub fn begins_program(marker: &Marker) -> bool {
 fn differ<T: PartialEq>(one: &Option<T>, other: &Option<T>) -> bool {
     one.is_some() && other.is_some() && one != other
 }
-
-/// A process that is silent for no longer may run. One of constant size writes periodic markers more and more rarely.
-pub const MIN_SILENCE_SECONDS: f64 = 60.0;
 
 /// Host, boot, path and limit of a control group. A container has namespaces, which `boot` identifies, and a group of its own.
 pub type GroupId<'a> = (
@@ -221,12 +209,11 @@ impl Process {
         self.memory_limit = bytes(marker.memory_limit_bytes).or(self.memory_limit);
         self.host_memory = bytes(marker.host_memory_bytes).or(self.host_memory);
         self.cgroup_limit = bytes(marker.cgroup_limit_bytes).or(self.cgroup_limit);
-        let held = marker
-            .rss_bytes
-            .map(|rss| rss.saturating_sub(marker.file_bytes.unwrap_or(0)));
+        let (rss, files) = (marker.rss_bytes, marker.file_bytes.unwrap_or(0));
+        let needed = |asked: u64| Some(rss?.saturating_sub(files).saturating_add(asked));
         let refused = marker.asked_bytes.map(|asked_bytes| Refused {
             asked_bytes,
-            needed_bytes: held.map(|held| held.saturating_add(asked_bytes)),
+            needed_bytes: needed(asked_bytes),
             asked_at: marker.asked_at.clone(),
         });
         self.refused = refused.or(self.refused.take());
@@ -235,16 +222,11 @@ impl Process {
     fn note_kills(&mut self, marker: &Marker) {
         /// A group with more kills is restarted again and again. The latest counts are kept.
         const MAX_COUNTS: usize = 64;
-        let Some((t, count)) = marker.t.zip(marker.cgroup_oom_kills) else {
-            return;
-        };
-        let (first, last) = (t, t);
-        let new = KillCount { count, first, last };
-        if !self.kill_counts.iter_mut().any(|seen| seen.merges(&new)) {
-            self.kill_counts.push(new);
+        if let Some((t, count)) = marker.t.zip(marker.cgroup_oom_kills) {
+            add_kill_count(&mut self.kill_counts, count, (t, t));
         }
         if self.kill_counts.len() > MAX_COUNTS {
-            self.kill_counts.remove(0);
+            self.kill_counts.pop_first();
         }
     }
 
@@ -306,8 +288,7 @@ impl Process {
         let cpu_ms = self.cpu_ms.zip(before.cpu_ms);
         self.cpu_ms = cpu_ms.map(|(own, before)| own.saturating_add(before));
         self.cpu_ms_before = self.cpu_ms_before.saturating_add(before.cpu_ms_before);
-        self.ended_without_exit =
-            before.ended_without_exit + u64::from(!before.has_exited && before.became.is_none());
+        self.ended_without_exit = before.ended_without_exit + u64::from(!before.has_ended());
         self.markers += before.markers;
         self.processes += before.processes;
         self.peak_rss = self.peak_rss.max(before.peak_rss);
@@ -358,16 +339,32 @@ impl Process {
     /// At the last marker that has it. A process that shares no memory has none.
     pub fn last_pss(&self) -> Option<f64> {
         let pss = |point: &Point| Some((point.order, point.sizes.get(Size::Pss)?));
-        let latest = self
-            .points()
-            .filter_map(pss)
-            .max_by_key(|(order, _)| *order);
+        let known = self.points().filter_map(pss);
+        let latest = known.max_by_key(|(order, _)| *order);
         latest.map(|(_, pss)| pss)
     }
 
     /// Time of the last marker, in seconds since 1970.
     pub fn last_time(&self) -> Option<f64> {
         self.last_clock.map(|(_, t)| t)
+    }
+
+    /// It wrote the marker `exit`, or became another program.
+    pub fn has_ended(&self) -> bool {
+        self.has_exited || self.became.is_some()
+    }
+
+    /// So many seconds after its last marker it may still run. A process of constant size writes periodic markers more and
+    /// more rarely.
+    pub fn silence(&self) -> f64 {
+        const MIN_SECONDS: f64 = 60.0;
+        self.longest_silence().max(MIN_SECONDS)
+    }
+
+    /// At this time it has been silent for longer than ever before, so that it may have ended.
+    pub fn is_silent(&self, t: f64) -> bool {
+        self.last_time()
+            .is_none_or(|last| t - last > self.silence())
     }
 
     /// The longest time between two markers in seconds.

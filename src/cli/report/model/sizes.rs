@@ -1,7 +1,5 @@
 //! The sizes of which every round is kept.
 
-use std::num::NonZeroU64;
-
 use flarena_shared::marker::Marker;
 
 /// Generates the sizes from one row each: its name, and its field in a marker.
@@ -55,31 +53,24 @@ sizes! {
 
 const SIZES: usize = Size::FIELDS.len();
 
-/// A number of which an `Option` needs no more than eight bytes: the complement of its bits, which is 0 for one NaN alone.
-#[derive(Clone, Copy, Debug)]
-struct Number(NonZeroU64);
-
-impl Number {
-    fn of(number: f64) -> Option<Number> {
-        NonZeroU64::new(!number.to_bits()).map(Number)
-    }
-
-    fn get(self) -> f64 {
-        f64::from_bits(!self.0.get())
-    }
-}
-
 /// Bytes of each `Size`, as far as they are known.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Sizes([Option<Number>; SIZES]);
+pub struct Sizes {
+    bytes: [f64; SIZES],
+    /// A bit for each known size. An `Option` for each would need twice the memory.
+    known: u16,
+}
 
 impl Sizes {
     pub fn get(&self, size: Size) -> Option<f64> {
-        self.0[size as usize].map(Number::get)
+        let is_known = self.known & 1 << size as usize != 0;
+        is_known.then_some(self.bytes[size as usize])
     }
 
     pub fn set(&mut self, size: Size, bytes: Option<f64>) {
-        self.0[size as usize] = bytes.and_then(Number::of);
+        let others = self.known & !(1 << size as usize);
+        self.known = others | u16::from(bytes.is_some()) << size as usize;
+        self.bytes[size as usize] = bytes.unwrap_or(0.0);
     }
 
     fn or_zero(&self, size: Size) -> f64 {

@@ -168,9 +168,8 @@ fn changed(name: &str, values: &Pair<f64>, text: fn(f64) -> String) -> Option<St
 /// `growth of site-1 TR by +3.00 MB/round and 1 more`, of the process that grows most; `no growth`
 fn growth(run: &[Finding]) -> String {
     let mut verdicts = run.iter().map(|finding| finding.verdict);
-    let growing = run
-        .iter()
-        .filter_map(|one| Some((one, one.growth()?.value)));
+    let run = run.iter();
+    let growing = run.filter_map(|one| Some((one, one.growth()?.value)));
     let more = match growing.clone().count() {
         0 | 1 => String::new(),
         n => format!(" and {} more", n - 1),

@@ -3,7 +3,7 @@
 use super::{request, Column, Grid, ListLength, DETAILED_PROCESSES, OVERVIEW_ROWS};
 use crate::output::{indented, table_of_stacks, terminal_width, wrapped};
 use crate::report::analyse::stats::Estimate;
-use crate::report::analyse::{count_verdicts, Finding, Request, StageGrowth, Verdict, KILLED};
+use crate::report::analyse::{Finding, Request, StageGrowth, Verdict, KILLED};
 use crate::report::explain;
 use crate::report::model::SiteHistory;
 use crate::report::sites::{self, SiteTrend, FRAMES};
@@ -45,8 +45,11 @@ fn lines(text: &str) -> String {
 
 /// `4 processes: 3 flat, 1 live growth; 1 of them killed`
 pub fn summary(findings: &[Finding]) -> String {
-    let count = |(verdict, n): (Verdict, usize)| format!("{n} {}", verdict.name());
-    let counts: Vec<String> = count_verdicts(findings).into_iter().map(count).collect();
+    let count = |verdict: Verdict| {
+        let n = findings.iter().filter(|one| one.verdict == verdict).count();
+        (n > 0).then(|| format!("{n} {}", verdict.name()))
+    };
+    let counts: Vec<String> = Verdict::all().filter_map(count).collect();
     let killed = match findings.iter().filter(|one| one.is_killed()).count() {
         0 => String::new(),
         n => format!("; {n} of them {KILLED}"),

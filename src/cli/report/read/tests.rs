@@ -1,4 +1,4 @@
-mod any_input;
+pub mod any_input;
 
 use std::io::Write;
 

@@ -4,7 +4,7 @@
 use maud::{html, Markup};
 
 use super::scale::Axis;
-use super::{figure, key, thinned, visible, Chart, Key};
+use super::{figure, key, thinned, Chart, Key};
 use crate::report::analyse::{median_sizes, Finding, Group, Together};
 use crate::report::model::{Point, Series, Size, Sizes};
 use crate::report::units::{size, time_of_day, MB};
@@ -61,9 +61,7 @@ pub fn rounds(finding: &Finding) -> Option<Chart> {
         // Swap is not in the limit.
         limit: finding.process.cgroup_limit.filter(|_| !has_swap),
         warm_up: (finding.trend.warm_up > 0).then_some(finding.trend.settled_from),
-        ..stacked(&visible(&keys(), &columns), &columns, |x| {
-            format!("{unit} {x:.0}")
-        })
+        ..stacked(&visible(&columns), &columns, |x| format!("{unit} {x:.0}"))
     })
 }
 
@@ -106,14 +104,12 @@ pub fn stages(finding: &Finding) -> Markup {
     let rounds = all.clone().map(Series::len).max();
     // Others, such as the exit, are no part of a round.
     let is_regular = |series: &&Series| Some(2 * series.len()) >= rounds;
-    let bars = all
-        .filter(is_regular)
-        .map(|series| (&*series.stage, parts(&typical(series))))
-        .take(MAX_BARS);
+    let regular = all.filter(is_regular).take(MAX_BARS);
+    let bars = regular.map(|series| (&*series.stage, parts(&typical(series))));
     let bars: Vec<(&str, Vec<f64>)> = bars.collect();
     let sum = |parts: &[f64]| parts.iter().sum::<f64>();
     let highest = bars.iter().map(|(_, parts)| sum(parts)).fold(MB, f64::max);
-    let keys = visible(&keys(), &bars);
+    let keys = visible(&bars);
     let chart = html! {
         div.bars {
             @for (name, parts) in &bars {
@@ -133,17 +129,23 @@ pub fn stages(finding: &Finding) -> Markup {
 }
 
 /// The kinds of memory, as parts of a bar or as areas. Without a known part RSS is one.
-fn keys() -> Vec<Key> {
-    let keys = [
-        ("fill-live", "live"),
-        ("fill-cached", "cached"),
-        ("fill-held", "retained"),
-        ("fill-file", "file"),
-        ("fill-other", "other"),
-        ("fill-whole", "RSS"),
-        ("fill-swap", "swap"),
-    ];
-    keys.map(|(class, name)| key(class, name)).to_vec()
+const KINDS: [(&str, &str); 7] = [
+    ("fill-live", "live"),
+    ("fill-cached", "cached"),
+    ("fill-held", "retained"),
+    ("fill-file", "file"),
+    ("fill-other", "other"),
+    ("fill-whole", "RSS"),
+    ("fill-swap", "swap"),
+];
+
+/// The kinds that a column has, each with its place in the columns.
+fn visible<X>(columns: &[(X, Vec<f64>)]) -> Vec<(usize, Key)> {
+    let has = |place: usize| columns.iter().any(|(_, heights)| heights[place] > 0.0);
+    let kinds = KINDS.iter().enumerate().filter(|(place, _)| has(*place));
+    kinds
+        .map(|(place, (class, name))| (place, key(class, name)))
+        .collect()
 }
 
 /// The bytes of each kind. Without swap their sum is RSS. Live and free memory include pages that were never touched, and

@@ -71,14 +71,6 @@ fn key(class: &str, name: &str) -> Key {
     (class.to_owned(), name.to_owned())
 }
 
-/// The areas that are not empty, each with its place in the columns.
-fn visible<X>(keys: &[Key], columns: &[(X, Vec<f64>)]) -> Vec<(usize, Key)> {
-    let is_visible =
-        |(place, _): &(usize, Key)| columns.iter().any(|(_, heights)| heights[*place] > 0.0);
-    let keys = keys.iter().cloned().enumerate();
-    keys.filter(is_visible).collect()
-}
-
 /// The highest point.
 fn highest(points: &Points) -> f64 {
     points.iter().map(|point| point.1).fold(0.0, f64::max)

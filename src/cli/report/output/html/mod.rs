@@ -132,10 +132,8 @@ fn overview(findings: &[Finding], drawn: usize) -> Markup {
 
 fn process(finding: &Finding, i: usize, is_open: bool) -> Markup {
     let process = finding.process;
-    let version = process
-        .version
-        .as_ref()
-        .map(|version| format!("flarena {version}"));
+    let version = process.version.as_ref();
+    let version = version.map(|version| format!("flarena {version}"));
     let more = [process.host.clone(), version, process.settings.clone()];
     let mut facts = explain::facts(finding);
     facts.extend(more.into_iter().flatten());

@@ -3,12 +3,14 @@
 use flarena_shared::marker::Marker;
 use proptest::prelude::*;
 use proptest::sample::Index;
+use serde_json::Value;
 
 use super::super::line::{self, Part};
 use super::read_from_memory;
 use crate::control::Stats;
-use crate::report::analyse::findings;
 use crate::report::analyse::fixtures::{analyse, processes};
+use crate::report::analyse::{findings, requests};
+use crate::report::output::{html, json, print, prometheus, ListLength};
 
 const RECORD: &str = r#"{"v":1,"t":1763619820.5,"pid":123,"ppid":1,"start":9,"proc":"TR","stage":"send","alloc":"glibc","rss_bytes":1048576,"seq":17}"#;
 /// Lines are built from these: records, parts of records, and text that resembles a record.
@@ -48,6 +50,32 @@ const PARTS: &[&str] = &[
     "\"v\":2",
     "1.5",
 ];
+
+/// The fuzz target of the report. Reads any input, judges it, and checks every output: no control characters on the terminal, valid
+/// JSON and metrics, and no injected script on the page.
+pub fn any_log(input: &[u8]) {
+    let (processes, file) = read_from_memory(input);
+    let findings = findings(&processes, None, |_| true);
+    let requests = requests(&findings, Some(100));
+    let text = print::report(&findings, &requests, ListLength::Full);
+    let files = [file];
+    let messages = files[0].messages.iter().map(String::as_str);
+    let mut printed = text.lines().chain(messages);
+    assert!(printed.all(|line| !line.contains(char::is_control)));
+    let mut written = Vec::new();
+    json::write(&mut written, &findings, &files, &requests).unwrap();
+    let value: Value = serde_json::from_slice(&written).expect("the report is JSON");
+    assert_eq!(value["processes"].as_array().unwrap().len(), findings.len());
+    for line in prometheus::metrics(&findings).lines() {
+        let value = line.rsplit(' ').next().unwrap_or_default();
+        let is_number = value.parse::<f64>().is_ok();
+        assert!(line.starts_with('#') || is_number, "{line}");
+        assert!(!line.contains(char::is_control), "{line:?}");
+    }
+    let page = html::page(&findings, &files, ListLength::Full);
+    let scripts = page.matches("<script").count();
+    assert_eq!(scripts, 1, "the page has an injected script");
+}
 
 fn byte() -> impl Strategy<Value = u8> {
     any::<u8>().prop_filter("no newline", |byte| *byte != b'\n')
