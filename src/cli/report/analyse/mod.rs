@@ -84,7 +84,7 @@ pub fn findings<'a>(
         let end = ends[&one.process.group()];
         Finding {
             verdict,
-            may_run: !one.process.has_exited && !one.process.is_silent(end),
+            may_run: !one.process.has_ended() && !one.process.is_silent(end),
             ..one
         }
     });

@@ -307,6 +307,22 @@ mod tests {
     }
 
     #[test]
+    fn a_program_does_not_count_beside_the_one_that_it_became_by_an_exec() {
+        let of = |program: &str, begin: usize| {
+            let program = program.to_owned();
+            let marker = move |seq: usize| Marker {
+                program: Some(program.clone()),
+                stage: if seq == 0 { "load" } else { "send" }.into(),
+                seq: Some(seq as u64),
+                ..marker(1, "TR", begin + seq, 320.0)
+            };
+            (0..6).map(marker)
+        };
+        let found = requests_of(of("prepare.py", 0).chain(of("train.py", 6)).collect(), None);
+        assert!(is_near(found[0].bytes, 300.0, 1.0), "{found:?}");
+    }
+
+    #[test]
     fn a_killed_process_does_not_count_beside_the_one_that_follows() {
         let killed = (0..4).map(|round| Marker {
             stage: if round == 0 { "load" } else { "send" }.into(),

@@ -166,7 +166,7 @@ pub fn changes(finding: &Finding, bytes: impl Fn(&[Visit], usize) -> [f64; 2]) -
     let visits = visits(finding);
     let is_chain = finding.process.processes > 1;
     let are_of_one = |a: &Visit, b: &Visit| !is_chain || a.point.order.epoch == b.point.order.epoch;
-    let tail = match is_chain || finding.process.has_exited || finding.is_killed() {
+    let tail = match is_chain || finding.process.has_ended() || finding.is_killed() {
         true => 0.0,
         false => finding.process.silence(),
     };
