@@ -143,7 +143,7 @@ pub struct Finding<'a> {
     pub cached: Level,
     /// Growth of PyTorch's memory on GPUs.
     pub gpu_growth: Option<GpuGrowth>,
-    /// False if it has ended, or was silent for long while other processes of its control group were not.
+    /// False if it has ended, or was silent for three rounds, at least a minute, while other processes of its control group were not.
     pub may_run: bool,
 }
 

@@ -7,7 +7,7 @@ use super::garbage::Lows;
 use super::gpu;
 use super::kill::Kill;
 use super::pace::Pace;
-use super::stats::{material_growth, Step, Trend, TrendClass};
+use super::stats::{Step, Trend, TrendClass};
 use crate::report::model::{Process, Size, Sizes, Unit};
 
 /// The finding for a process alone. `limit` is that of `--limit`. `None` for a process without stages.
@@ -50,9 +50,7 @@ pub fn finding<'a>(
     let swing = Level::of(settled.iter().filter_map(|sizes| sizes.get(swings))).height();
     // A step is no swing.
     let is_repeated = fit.material_collections() >= 2 && trend.steps.is_empty();
-    let steps = trend.steps.iter();
-    let steps = steps.filter(|step| step.height.abs() > material_growth(fit.size));
-    let steps = steps.map(|step| named(fit, step)).collect();
+    let steps = trend.steps.iter().map(|step| named(fit, step)).collect();
     let typical = median_sizes(settled.iter());
     let level = Level::of(settled.iter().filter_map(|sizes| fit.quantity.of(sizes)));
     let cached = Level::of(settled.iter().map(Sizes::cached));
@@ -272,6 +270,16 @@ pub mod tests {
             [(Size::Rss, 291.5 + level(i) + step(i) + ripple(i))]
         }));
         assert_eq!((found.verdict, found.steps.len()), (Verdict::Flat, 1));
+    }
+
+    #[test]
+    fn steps_that_do_not_matter_one_by_one_are_growth_and_no_level() {
+        let mut random = Random::new(5);
+        let steps = |i: f64| 20.0 * (i / 16.0).floor();
+        let mut is_growth =
+            |_| verdict_of(rss(60, |i| 1000.0 + steps(i) + 0.3 * random.normal())).is_growth();
+        let count = (0..20).filter(|n| is_growth(*n)).count();
+        assert!(count > 15, "{count}");
     }
 
     #[test]

@@ -337,6 +337,20 @@ mod tests {
     }
 
     #[test]
+    fn a_process_of_constant_size_may_be_silent_for_twice_the_longest_pause_between_periodic_markers(
+    ) {
+        for (stage, silence) in [("periodic", 32.0 * 60.0), ("send", 16.0 * 60.0)] {
+            let marker = |minute: u32| Marker {
+                t: Some(60.0 * f64::from(minute)),
+                stage: stage.into(),
+                ..sample(minute as usize, sizes(&[(Size::Rss, 300.0)]))
+            };
+            let found = processes([0, 1, 3, 7, 15, 31].map(marker));
+            assert_eq!(found[0].silence(), silence, "{stage}");
+        }
+    }
+
+    #[test]
     fn a_process_that_was_silent_for_longer_before_is_no_candidate() {
         let all = [
             (1, 0.0, "load", 0.0, 86.0),

@@ -30,7 +30,7 @@ mod together;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
-use super::model::Process;
+use super::model::{Process, MIN_SILENCE_SECONDS};
 use stats::median;
 
 pub use attribution::median_sizes;
@@ -48,6 +48,8 @@ pub use together::{Group, Together};
 
 /// A process that swings by more than this share of its size is not flat.
 const SWING_SHARE: f64 = 1.0 / 3.0;
+/// A process may run that has been silent for no longer than so many rounds.
+const SILENT_ROUNDS: f64 = 3.0;
 
 /// The findings for processes with stages: those that need attention first. `limit` is that of `--limit`. `may_run` is true
 /// for a process that runs, or may run elsewhere.
@@ -82,9 +84,14 @@ pub fn findings<'a>(
             verdict => verdict,
         };
         let end = ends[&one.process.group()];
+        let silence = match &one.pace {
+            Some(pace) => MIN_SILENCE_SECONDS.max(SILENT_ROUNDS * pace.seconds.high),
+            None => one.process.silence(),
+        };
+        let last = one.process.last_time();
         Finding {
             verdict,
-            may_run: !one.process.has_ended() && !one.process.is_silent(end),
+            may_run: !one.process.has_ended() && last.is_none_or(|last| end <= last + silence),
             ..one
         }
     });

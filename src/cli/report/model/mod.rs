@@ -16,7 +16,7 @@ mod store;
 pub use collections::Collections;
 pub use join::PEAK_STAGE;
 pub use order::Order;
-pub use process::{add_kill_count, GroupId, KillCounts, Process, Refused};
+pub use process::{add_kill_count, GroupId, KillCounts, Process, Refused, MIN_SILENCE_SECONDS};
 pub use series::{Point, Series, Unit};
 pub use site_history::{RoundHoldings, SiteHistory};
 pub use sizes::{Size, Sizes};

@@ -109,6 +109,9 @@ pub fn begins_program(marker: &Marker) -> bool {
     marker.seq == Some(0) && marker.stage == Stage::Load.name()
 }
 
+/// A process that is silent for no longer may run.
+pub const MIN_SILENCE_SECONDS: f64 = 60.0;
+
 /// Two known names differ.
 fn differ<T: PartialEq>(one: &Option<T>, other: &Option<T>) -> bool {
     one.is_some() && other.is_some() && one != other
@@ -354,11 +357,9 @@ impl Process {
         self.has_exited || self.became.is_some()
     }
 
-    /// So many seconds after its last marker it may still run. A process of constant size writes periodic markers more and
-    /// more rarely.
+    /// So many seconds after its last marker it may still run.
     pub fn silence(&self) -> f64 {
-        const MIN_SECONDS: f64 = 60.0;
-        self.longest_silence().max(MIN_SECONDS)
+        self.longest_silence().max(MIN_SILENCE_SECONDS)
     }
 
     /// At this time it has been silent for longer than ever before, so that it may have ended.
@@ -367,11 +368,18 @@ impl Process {
             .is_none_or(|last| t - last > self.silence())
     }
 
-    /// The longest time between two markers in seconds.
+    /// The longest time between two markers in seconds. A process of constant size writes its periodic markers at intervals that
+    /// double: after one, the next may take twice as long.
     pub fn longest_silence(&self) -> f64 {
         let mut times: Vec<f64> = self.points().filter_map(|point| point.t).collect();
         times.sort_by(f64::total_cmp);
         let pauses = times.windows(2).map(|pair| pair[1] - pair[0]);
-        pauses.fold(0.0, f64::max)
+        let is_periodic = |(stage, _): (&str, &Point)| stage == Stage::Periodic.name();
+        let factor = if self.last_visit().is_some_and(is_periodic) {
+            2.0
+        } else {
+            1.0
+        };
+        pauses.fold(0.0, f64::max) * factor
     }
 }

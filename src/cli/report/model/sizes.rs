@@ -52,6 +52,7 @@ sizes! {
 }
 
 const SIZES: usize = Size::FIELDS.len();
+const _: () = assert!(SIZES <= u16::BITS as usize);
 
 /// Bytes of each `Size`, as far as they are known.
 #[derive(Clone, Copy, Debug, Default)]

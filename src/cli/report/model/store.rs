@@ -2,7 +2,6 @@
 //!
 //! If a stage, or all stages together, have too many points, neighbouring points are joined.
 
-use std::cmp::Ordering;
 use std::collections::HashMap;
 
 use flarena_shared::marker::Marker;
@@ -44,7 +43,7 @@ enum Identity {
 #[derive(Default)]
 pub struct Store {
     processes: Vec<Process>,
-    /// The places of the programs with one identity.
+    /// The places of the programs with one identity, in the order of their begins.
     programs: HashMap<Identity, Vec<usize>>,
     markers: usize,
     /// How often the limit of points per stage was halved.
@@ -66,10 +65,18 @@ impl Store {
         }
         if known.is_none() {
             self.processes.push(Process::new(marker, log));
-            self.programs.entry(identity).or_default().push(place);
         }
         let max_points = self.max_points_per_stage();
         let is_new = self.processes[place].add(marker, order, max_points);
+        if known.is_none() || is_new && begins_program(marker) {
+            let programs = self.programs.entry(identity).or_default();
+            if known.is_some() {
+                programs.retain(|one| *one != place);
+            }
+            let begin = |place: usize| begin(&self.processes[place]);
+            let next = programs.partition_point(|one| begin(*one) <= begin(place));
+            programs.insert(next, place);
+        }
         self.markers += 1;
         if self.markers.is_multiple_of(MARKERS_PER_COUNT) {
             self.limit_points();
@@ -82,9 +89,8 @@ impl Store {
     pub fn add_sites(&mut self, record: Record) {
         let (Record::Stack { owner, .. } | Record::Sites { owner, .. }) = &record;
         let identity = Identity::Process(owner.pid, Some(owner.start));
-        let programs = self.programs.get(&identity).into_iter().flatten();
-        let programs = programs.filter(|one| self.processes[**one].boot == owner.boot);
-        let Some(latest) = programs.max_by(|a, b| self.by_begin(a, b)) else {
+        let mut programs = self.programs.get(&identity).into_iter().flatten().rev();
+        let Some(latest) = programs.find(|one| self.processes[**one].boot == owner.boot) else {
             return;
         };
         let history = &mut self.processes[*latest].allocation_sites;
@@ -101,35 +107,32 @@ impl Store {
         let programs = self.programs.get(identity)?;
         let process = |place: &&usize| &self.processes[**place];
         let is_here = |place: &&usize| process(place).is_on_machine_of(marker);
-        let latest = |a: &&usize, b: &&usize| self.by_begin(a, b);
-        let newest = || programs.iter().filter(is_here).max_by(latest);
+        let newest = programs.iter().rev().find(is_here);
         let serves = |place: &&usize| {
             let sites = &process(place).sites;
             let is_named = |site: &String| sites.contains(site);
-            sites.is_empty() && Some(*place) == newest()
-                || marker.site.as_ref().is_none_or(is_named)
+            sites.is_empty() && Some(*place) == newest || marker.site.as_ref().is_none_or(is_named)
         };
         let is_new_there = |place: &&usize| {
             let seen = &process(place).seen_numbers;
             marker.seq.is_some_and(|seq| !seen.contains(seq))
         };
         let t = marker.t.unwrap_or(f64::INFINITY);
-        // A first marker was read before, or only later ones of its program were.
-        let may_begin = |place: &&usize| [t, f64::NEG_INFINITY].contains(&begin(process(place)));
-        let may_be_of = |place: &&usize| {
-            process(place).may_have_written(marker)
-                && (!begins_program(marker) || may_begin(place))
-                && (serves(place) || is_new_there(place))
+        let begun = |t| programs.partition_point(|one| begin(&self.processes[*one]) <= t);
+        let (before, after) = programs.split_at(begun(t));
+        let (near, far) = match begins_program(marker) {
+            // The marker was read before, or only later ones were.
+            true => (
+                &before[begun(t.next_down())..],
+                &before[..begun(f64::NEG_INFINITY)],
+            ),
+            // A clock that was set back leaves no program that was loaded before the marker.
+            false => (before, after),
         };
-        // A clock that was set back leaves no program that was loaded before the marker.
-        let rank = |place: &&usize| (serves(place), begin(process(place)) <= t);
-        let candidates = programs.iter().filter(may_be_of);
-        let best = candidates.max_by(|a, b| rank(a).cmp(&rank(b)).then(latest(a, b)));
-        best.copied()
-    }
-
-    fn by_begin(&self, a: &usize, b: &usize) -> Ordering {
-        begin(&self.processes[*a]).total_cmp(&begin(&self.processes[*b]))
+        let latest_first = near.iter().rev().chain(far.iter().rev());
+        let mut candidates = latest_first.filter(|place| process(place).may_have_written(marker));
+        let served = candidates.clone().find(serves);
+        served.or_else(|| candidates.find(is_new_there)).copied()
     }
 
     fn max_points_per_stage(&self) -> usize {

@@ -17,7 +17,7 @@ const CHOICE: f64 = 1.2;
 /// The share of x that a shape may explain.
 const MAX_RESEMBLANCE: f64 = 0.9;
 
-/// Of the models of values that wander. The last one makes a random walk.
+/// The factors of the models of values that wander. The last one makes a random walk.
 const FACTORS: [f64; 6] = [0.5, 0.7, 0.8, 0.9, 0.95, 0.999];
 
 /// Growth of y per unit of x, or a mean, with the bounds of its 95 % interval; NaN for a mean of fewer than three samples.
@@ -339,7 +339,8 @@ mod tests {
     }
 
     #[test]
-    fn the_interval_of_a_random_walk_holds_its_slope_and_that_of_noise_is_rarely_wider() {
+    fn the_interval_of_a_random_walk_holds_its_slope_and_that_of_noise_is_wider_for_a_quarter_at_most(
+    ) {
         let mut random = Random::new(1);
         let x: Vec<f64> = (0..60).map(f64::from).collect();
         let mut fit = |memory: f64| {
