@@ -8,13 +8,18 @@ use super::gpu;
 use super::kill::Kill;
 use super::pace::Pace;
 use super::stats::{Step, Trend, TrendClass};
-use crate::report::model::{Process, Size, Sizes, Unit};
+use crate::report::model::{Process, Size, Sizes, Unit, MIN_SILENCE_SECONDS};
 
-/// The finding for a process alone. `limit` is that of `--limit`. `None` for a process without stages.
+/// A process may run that has been silent for no longer than so many rounds.
+const SILENT_ROUNDS: f64 = 3.0;
+
+/// The finding for a process alone. `limit` is that of `--limit`, `end_of_group` the time of the last marker in its control
+/// group. `None` for a process without stages.
 pub fn finding<'a>(
     process: &'a Process,
     kill: Option<Kill>,
     limit: Option<f64>,
+    end_of_group: f64,
 ) -> Option<Finding<'a>> {
     let fits = fits(process);
     let fit = deciding(&fits)?;
@@ -62,6 +67,12 @@ pub fn finding<'a>(
         quantity == Quantity::Peak || peak.slope.low > trend.slope.high.max(0.0)
     };
     let pace = Pace::of(fit.unit, &fit.x, fit.points);
+    let silence = match &pace {
+        Some(pace) => MIN_SILENCE_SECONDS.max(SILENT_ROUNDS * pace.seconds.high),
+        None => process.silence(),
+    };
+    let last = process.last_time();
+    let is_silent = last.is_some_and(|last| end_of_group > last + silence);
     Some(Finding {
         process,
         kill,
@@ -85,7 +96,7 @@ pub fn finding<'a>(
         level_of: fit.quantity,
         cached,
         gpu_growth: gpu::growth(fit.series),
-        may_run: false,
+        may_run: !process.has_ended() && !is_silent,
     })
 }
 

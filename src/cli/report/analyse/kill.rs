@@ -62,8 +62,8 @@ struct Member<'a> {
     limit: f64,
     /// The time of the last marker.
     end: f64,
-    /// Without the marker `exit`.
-    has_ended: bool,
+    /// It does not run, and wrote no marker `exit`.
+    ended_without_exit: bool,
 }
 
 impl Member<'_> {
@@ -84,7 +84,7 @@ pub fn find(all: &[Process], may_run: impl Fn(&Process) -> bool) -> Vec<Option<K
                 process,
                 limit,
                 end: process.last_time().unwrap_or(f64::INFINITY),
-                has_ended: !process.has_ended() && !may_run(process),
+                ended_without_exit: !process.has_ended() && !may_run(process),
             });
         }
     }
@@ -120,7 +120,7 @@ type Suspects<'a> = (Vec<Member<'a>>, Option<usize>);
 fn suspects<'a>(members: &[Member<'a>]) -> Vec<Suspects<'a>> {
     let counts = counts(members);
     let (mut by_rise, mut near) = (BTreeMap::<_, Vec<Member>>::new(), Vec::new());
-    for member in members.iter().filter(|member| member.has_ended) {
+    for member in members.iter().filter(|member| member.ended_without_exit) {
         let seen = member.process.kill_counts.last_key_value();
         let seen = seen.and_then(|(count, _)| counts.get_key_value(count));
         let next = seen.and_then(|(count, _)| counts.range(count + 1..).next());

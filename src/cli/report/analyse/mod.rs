@@ -30,7 +30,7 @@ mod together;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
-use super::model::{Process, MIN_SILENCE_SECONDS};
+use super::model::Process;
 use stats::median;
 
 pub use attribution::median_sizes;
@@ -48,8 +48,6 @@ pub use together::{Group, Together};
 
 /// A process that swings by more than this share of its size is not flat.
 const SWING_SHARE: f64 = 1.0 / 3.0;
-/// A process may run that has been silent for no longer than so many rounds.
-const SILENT_ROUNDS: f64 = 3.0;
 
 /// The findings for processes with stages: those that need attention first. `limit` is that of `--limit`. `may_run` is true
 /// for a process that runs, or may run elsewhere.
@@ -61,8 +59,14 @@ pub fn findings<'a>(
     limit: Option<f64>,
     may_run: impl Fn(&Process) -> bool,
 ) -> Vec<Finding<'a>> {
+    let mut ends: HashMap<_, f64> = HashMap::new();
+    for process in processes {
+        let end = ends.entry(process.group()).or_default();
+        *end = process.last_time().map_or(*end, |last| end.max(last));
+    }
     let all = processes.iter().zip(kill::find(processes, may_run));
-    let found = all.filter_map(|(process, kill)| judge::finding(process, kill, limit));
+    let found = all
+        .filter_map(|(process, kill)| judge::finding(process, kill, limit, ends[&process.group()]));
     let found: Vec<Finding> = found.collect();
     let kind = |process: &'a Process| (&process.proc, &process.program, &process.role);
     let mut shares: BTreeMap<_, Vec<f64>> = BTreeMap::new();
@@ -72,28 +76,13 @@ pub fn findings<'a>(
     }
     let typical = shares.iter().map(|(kind, all)| (*kind, median(all)));
     let typical: BTreeMap<_, f64> = typical.collect();
-    let mut ends: HashMap<_, f64> = HashMap::new();
-    for process in processes {
-        let end = ends.entry(process.group()).or_default();
-        *end = process.last_time().map_or(*end, |last| end.max(last));
-    }
     let judged = found.into_iter().map(|one| {
         let swings = one.swing_share.is_some() && typical[&kind(one.process)] > SWING_SHARE;
         let verdict = match one.verdict {
             Verdict::Flat | Verdict::Unclear if swings => Verdict::CyclicGarbage,
             verdict => verdict,
         };
-        let end = ends[&one.process.group()];
-        let silence = match &one.pace {
-            Some(pace) => MIN_SILENCE_SECONDS.max(SILENT_ROUNDS * pace.seconds.high),
-            None => one.process.silence(),
-        };
-        let last = one.process.last_time();
-        Finding {
-            verdict,
-            may_run: !one.process.has_ended() && last.is_none_or(|last| end <= last + silence),
-            ..one
-        }
+        Finding { verdict, ..one }
     });
     let mut judged: Vec<Finding> = judged.collect();
     judged.sort_by_cached_key(urgency);

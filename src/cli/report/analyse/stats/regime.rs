@@ -129,15 +129,11 @@ impl Regime {
             from = steps.remove(0).index;
         }
         // A smaller step than matters would pass for growth beside a larger one. Many are growth.
-        let has_larger = steps.iter().any(|step| step.height.abs() > material);
-        let counted = steps
-            .iter()
-            .filter(|step| step.height.abs() > material / 2.0);
-        let is_single = counted.count() < MIN_STAIRS;
-        let least = if is_single && has_larger {
-            material / 2.0
-        } else {
-            material
+        let half = material / 2.0;
+        let above = |least: f64| steps.iter().filter(move |step| step.height.abs() > least);
+        let least = match above(material).count() {
+            1.. if above(half).count() < MIN_STAIRS => half,
+            _ => material,
         };
         steps.retain(|step| step.height.abs() > least);
         let is_slowing = steps.is_empty() && slows_down(&series.x[from..], &series.y[from..]);
