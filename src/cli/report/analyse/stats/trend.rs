@@ -23,8 +23,8 @@ const CERTAINTY: f64 = 1.35;
 const OPEN: f64 = 10.0;
 /// Smaller changes are invisible, as a share of the growth that matters.
 const RESOLUTION: f64 = 1.0 / 30.0;
-/// So many steps down are the ends of teeth.
-const MIN_FALLS: usize = 2;
+/// Steps up are those of a staircase if each is higher than so many deviations of the noise.
+const CLEAR_STEP: f64 = 4.0;
 
 /// The growth over all rounds that matters for a process of this size.
 pub fn material_growth(size: f64) -> f64 {
@@ -62,8 +62,8 @@ pub struct Trend {
     line: Option<Line>,
     /// The samples that the line goes through.
     groups: Vec<Range<usize>>,
-    /// Steps down in the whole series.
-    falls: usize,
+    /// The deviation of autocorrelated noise.
+    noise: f64,
 }
 
 impl Trend {
@@ -76,7 +76,16 @@ impl Trend {
         let Some(line) = &trend.line else {
             return trend;
         };
-        let wide = line.slope_if_wandering(&medians(&trend.groups, y));
+        let [x, y] = [x, y].map(|all| medians(&trend.groups, all));
+        let mut wide = line.slope_if_wandering(&y);
+        let late = Line::through(&x[x.len() / 2..], &y[y.len() / 2..]).slope;
+        // Growth may have become faster or slower.
+        if trend.is_growing() && late.value > wide.high {
+            wide.high = late.high;
+        }
+        if trend.is_growing() && late.value < wide.low {
+            wide.low = late.low;
+        }
         // The class stays: growth that is certain has a lower bound that is not below zero, a fall an upper one not above.
         let (low, high) = match () {
             () if trend.slope.low > 0.0 => (wide.low.max(0.0), wide.high),
@@ -134,12 +143,11 @@ impl Trend {
         beside_teeth.filter(is_better).unwrap_or(whole)
     }
 
-    /// True if steps down follow rises, before the last regime or in it, or take back half of the growth: these are no
-    /// single events.
+    /// True if steps down take back half of the growth: these are no single events.
     fn swings(&self) -> bool {
         let fallen: f64 = self.steps.iter().map(|step| -step.height.min(0.0)).sum();
         let growth = self.material * self.slope.value / self.threshold;
-        self.falls >= MIN_FALLS || self.is_growing() && 2.0 * fallen > growth
+        self.is_growing() && 2.0 * fallen > growth
     }
 
     /// True if bursts or a swing that were not recognized may make the interval wide.
@@ -147,9 +155,10 @@ impl Trend {
         self.class == TrendClass::Unclear || self.width() > 4.0 * self.threshold
     }
 
-    /// True for several steps up alone, which widen the interval, too.
+    /// True for several clear steps up alone, which widen the interval, too.
     fn is_staircase(&self) -> bool {
-        self.steps.len() > 1 && self.steps.iter().all(|step| step.height > 0.0)
+        let least = CLEAR_STEP * self.noise;
+        self.steps.len() > 1 && self.steps.iter().all(|step| step.height > least)
     }
 
     /// A level with steps up behind a rise may go on rising. The longer the rise, the fewer steps show it.
@@ -205,7 +214,6 @@ impl Trend {
                 TrendClass::WarmingUp
             }
             () if is_certain => TrendClass::Growing,
-            () if half_width > OPEN * threshold => TrendClass::Unclear,
             () if possible > threshold && low > 0.0 && !is_slowing => TrendClass::Unclear,
             () => TrendClass::Level,
         };
@@ -224,7 +232,7 @@ impl Trend {
             steps: regime.steps.iter().map(sample_of).collect(),
             line: Some(line),
             groups: series.groups[from..].to_vec(),
-            falls: regime.falls,
+            noise: series.noise.deviation * series.noise.inflation.sqrt(),
         }
     }
 
