@@ -380,6 +380,24 @@ pub mod tests {
     }
 
     #[test]
+    fn a_leak_with_one_fall_is_growth_and_not_the_fall_of_a_tooth() {
+        let mut random = Random::new(3);
+        let level = |i: f64| 10.0 * (i - 42.0).max(0.0) - if i >= 66.0 { 418.0 } else { 0.0 };
+        let found = |i: f64| 1390.0 + level(i) + 6.0 * random.normal();
+        assert_eq!(verdict_of(rss(116, found)), Verdict::Growth);
+    }
+
+    /// The season steepens the leak once in each period, which is no clear step.
+    #[test]
+    fn a_leak_beside_a_season_of_a_few_periods_is_growth() {
+        let season = |i: f64| (std::f64::consts::TAU * i / 20.0).sin();
+        for (height, rate) in [(15.0, 1.5), (30.0, 3.0)] {
+            let found = |i: f64| 500.0 + height * season(i) + rate * i + 0.5 * (2.39 * i).sin();
+            assert_eq!(verdict_of(rss(60, found)), Verdict::Growth);
+        }
+    }
+
+    #[test]
     fn growth_that_ended_early_is_flat() {
         let found = verdict_of(rss(60, |i| 100.0 + 20.0 * i.min(25.0)));
         assert_eq!(found, Verdict::Flat);

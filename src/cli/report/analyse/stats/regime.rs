@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use super::line::{Known, Line};
+use super::line::{Estimate, Known, Line};
 use super::robust::median;
 use super::segments::Segment;
 use super::series::Series;
@@ -158,9 +158,12 @@ fn first_of_regime(series: &Series, found: &[Segment], material: f64) -> usize {
     let is_short = |s: &Segment| s.len() < MIN_ROUNDS;
     // A slope that matters over many rounds does not within a few.
     let goes_on = |before: &Segment, after: &Segment| {
-        let slope = Line::through(&series.x[after.from..], &series.y[after.from..]).slope;
-        let is_known = !is_short(after) || slope.low * slope.high > 0.0;
-        is_known && (slope.low..slope.high).contains(&before.slope)
+        let slope =
+            |to: usize| Line::through(&series.x[after.from..to], &series.y[after.from..to]).slope;
+        let has_slope = |slope: &Estimate| (slope.low..slope.high).contains(&before.slope);
+        let rest = slope(series.y.len());
+        !is_short(after) && has_slope(&slope(after.to))
+            || rest.low * rest.high > 0.0 && has_slope(&rest)
     };
     let share = MIN_SHARE_AFTER_RISE * series.y.len() as f64;
     let min_length = usize::max(MIN_ROUNDS, share as usize);

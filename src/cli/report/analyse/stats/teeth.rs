@@ -12,6 +12,9 @@ const MAX_LEFT: f64 = 0.25;
 /// A fall takes back the rise since the last one; the slope of the process adds to both.
 const MAX_RISE_PER_FALL: f64 = 2.0;
 
+/// The highest fall by the next one.
+const MAX_FALLS_RATIO: f64 = 8.0;
+
 pub struct Teeth {
     /// The samples as the teeth leave them, without their level.
     pub rest: Vec<f64>,
@@ -30,6 +33,10 @@ impl Teeth {
         }
         let mut falls: Vec<f64> = y.windows(2).map(|w| w[0] - w[1]).collect();
         falls.sort_unstable_by(|a, b| b.total_cmp(a));
+        // A single fall is a step.
+        if MAX_FALLS_RATIO * falls[1] < falls[0] {
+            return None;
+        }
         let limit = |count: usize| {
             let (smallest, next) = (falls[count - 1], falls[count].max(resolution));
             (smallest > 1.5 * next).then_some((smallest + next) / 2.0)

@@ -143,11 +143,12 @@ impl Trend {
         beside_teeth.filter(is_better).unwrap_or(whole)
     }
 
-    /// True if steps down take back half of the growth: these are no single events.
+    /// True if several steps down take back half of the growth: these are no single events.
     fn swings(&self) -> bool {
-        let fallen: f64 = self.steps.iter().map(|step| -step.height.min(0.0)).sum();
+        let falls = self.steps.iter().map(|step| -step.height);
+        let falls: Vec<f64> = falls.filter(|fall| *fall > 0.0).collect();
         let growth = self.material * self.slope.value / self.threshold;
-        self.is_growing() && 2.0 * fallen > growth
+        self.is_growing() && falls.len() > 1 && 2.0 * falls.iter().sum::<f64>() > growth
     }
 
     /// True if bursts or a swing that were not recognized may make the interval wide.
@@ -214,6 +215,7 @@ impl Trend {
                 TrendClass::WarmingUp
             }
             () if is_certain => TrendClass::Growing,
+            () if half_width > OPEN * threshold => TrendClass::Unclear,
             () if possible > threshold && low > 0.0 && !is_slowing => TrendClass::Unclear,
             () => TrendClass::Level,
         };
