@@ -84,7 +84,7 @@ impl Lows<'_> {
             // The first collections may leave less than the later ones.
             let last = |of: &[f64]| of[of.len() - 1] - of[of.len() - 2];
             let has_settled = values.len() > 2 && last(values) <= unexplained * last(&self.x);
-            !rises || has_settled
+            (!rises || has_settled) && !self.trend(values).is_some_and(|trend| trend.is_growing())
         })
     }
 

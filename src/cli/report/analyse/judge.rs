@@ -379,21 +379,51 @@ pub mod tests {
         assert_eq!((even, heights, distances), expected);
     }
 
+    /// Bursts are no third of a series, and many short steps are one rise.
     #[test]
-    fn a_leak_with_one_fall_is_growth_and_not_the_fall_of_a_tooth() {
-        let mut random = Random::new(3);
+    fn teeth_of_few_samples_and_a_ramp_of_few_rounds_are_flat() {
+        let noise = |i: f64| (2.39 * i).sin();
+        let tooth = |i: f64| 62.0 * ((i + 3.0) % 6.0) + 1060.0 + 3.0 * noise(i);
+        let ramp = |i: f64| 270.0 + 97.0 * i.min(4.0) + 9.0 * noise(i);
+        let spikes = |i: f64| if i % 6.0 == 0.0 { 600.0 } else { 500.0 };
+        let found = [rss(24, tooth), rss(27, ramp), rss(14, spikes)].map(verdict_of);
+        assert_eq!(found, [Verdict::Flat; 3]);
+    }
+
+    #[test]
+    fn a_leak_with_one_fall_does_not_fall() {
         let level = |i: f64| 10.0 * (i - 42.0).max(0.0) - if i >= 66.0 { 418.0 } else { 0.0 };
-        let found = |i: f64| 1390.0 + level(i) + 6.0 * random.normal();
-        assert_eq!(verdict_of(rss(116, found)), Verdict::Growth);
+        let mut random = Random::new(3);
+        let mut found = |_| {
+            let mut noise = 0.0;
+            verdict_of(rss(116, |i| {
+                noise = 0.8 * noise + 3.6 * random.normal();
+                1390.0 + level(i) + noise
+            }))
+        };
+        let falls = (0..40).filter(|seed| found(*seed) == Verdict::Falling);
+        assert_eq!(falls.count(), 0);
+    }
+
+    /// The last tooth would be growth.
+    #[test]
+    fn teeth_of_uneven_length_and_height_are_flat() {
+        let teeth = [(6, 95.0), (17, 52.0), (9, 56.0)];
+        let tooth = |(length, height): (u32, f64)| {
+            (1..=length).map(move |i| 500.0 + height * f64::from(i) / f64::from(length))
+        };
+        let values: Vec<f64> = teeth.into_iter().flat_map(tooth).collect();
+        let found = rss(32, |i| values[i as usize] + 0.5 * (2.39 * i * i).sin());
+        assert_eq!(verdict_of(found), Verdict::Flat);
     }
 
     /// The season steepens the leak once in each period, which is no clear step.
     #[test]
-    fn a_leak_beside_a_season_of_a_few_periods_is_growth() {
-        let season = |i: f64| (std::f64::consts::TAU * i / 20.0).sin();
-        for (height, rate) in [(15.0, 1.5), (30.0, 3.0)] {
-            let found = |i: f64| 500.0 + height * season(i) + rate * i + 0.5 * (2.39 * i).sin();
-            assert_eq!(verdict_of(rss(60, found)), Verdict::Growth);
+    fn a_leak_that_begins_late_beside_a_season_is_growth() {
+        let season = |i: f64| (std::f64::consts::TAU * i / 20.0).sin() + (i - 60.0).max(0.0) / 15.0;
+        for height in [30.0, 50.0] {
+            let found = |i: f64| 500.0 + height * season(i) + 0.5 * (2.39 * i).sin();
+            assert_eq!(verdict_of(rss(120, found)), Verdict::Growth);
         }
     }
 

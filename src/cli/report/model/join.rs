@@ -1,7 +1,7 @@
 //! Resolves which processes are one: programs that follow each other by an exec, processes that follow each other at the same
 //! task, and logs of processes that also wrote markers.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::hash::Hash;
 use std::mem::take;
 
@@ -86,25 +86,18 @@ fn join_programs(processes: &mut Vec<Process>) {
 /// Ranks side by side begin in the same order in each round, and end in any: a process continues the first chain that is idle,
 /// which is not the one that ended first.
 fn chains(processes: &[Process], places: &[usize]) -> Vec<Vec<usize>> {
-    let mut chains: Vec<Vec<usize>> = Vec::new();
-    // The places of the chains: of those that run by their ends, and of those that are idle.
-    let (mut running, mut idle) = (BTreeSet::new(), BTreeSet::new());
-    // Times are positive, and so have the order of their bits.
-    let moment = |t: Option<f64>| t.map(f64::to_bits);
+    let mut chains: Vec<(Option<f64>, Vec<usize>)> = Vec::new();
     for place in places {
-        let one = &processes[*place];
-        let (begin, end) = (moment(one.first_time), moment(one.last_time()));
-        while running.first().is_some_and(|(end, _)| *end <= begin) {
-            idle.extend(running.pop_first().map(|(_, chain)| chain));
+        let (begin, end) = (processes[*place].first_time, processes[*place].last_time());
+        match chains.iter_mut().find(|(end, _)| *end <= begin) {
+            Some(chain) => {
+                chain.0 = end;
+                chain.1.push(*place);
+            }
+            None => chains.push((end, vec![*place])),
         }
-        let chain = idle.pop_first().unwrap_or(chains.len());
-        if chain == chains.len() {
-            chains.push(Vec::new());
-        }
-        chains[chain].push(*place);
-        running.insert((end, chain));
     }
-    chains
+    chains.into_iter().map(|(_, members)| members).collect()
 }
 
 /// Notes when the next process of the same task begins, if it goes on with the rounds: its first one is later than those of the

@@ -108,6 +108,11 @@ impl Line {
         Estimate::around(self.slope.value, half_width.max(widened))
     }
 
+    /// The distance of each sample from the line and its shapes.
+    pub fn left_of(&self, y: &[f64]) -> Vec<f64> {
+        self.known.left_of(y)
+    }
+
     /// The slope of another quantity of the same samples.
     pub fn slope_of(&self, y: &[f64]) -> f64 {
         slope_of(&self.weights, y)

@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use super::line::{Estimate, Known, Line};
+use super::line::{Known, Line};
 use super::robust::median;
 use super::segments::Segment;
 use super::series::Series;
@@ -17,7 +17,7 @@ pub const MIN_SETTLED_ROUNDS: usize = 8;
 const SLOWER: f64 = 0.6;
 /// A rise has ended if this share of the series follows it.
 const MIN_SHARE_AFTER_RISE: f64 = 0.2;
-/// Steps that are closer together are one step.
+/// Steps that are closer together are one step. More such steps are a rise.
 const MIN_TREAD: usize = 4;
 /// So many steps up are growth. Fewer are single events: a filled cache, a second job.
 const MIN_STAIRS: usize = 4;
@@ -45,6 +45,8 @@ pub struct Regime {
     pub rise_before: f64,
     /// The series rose much faster before, or at the start of the regime.
     pub is_slowing: bool,
+    /// Steps down in the whole series, which `last` counts.
+    pub falls: usize,
 }
 
 impl Regime {
@@ -92,6 +94,7 @@ impl Regime {
             };
         }
         Regime {
+            is_slowing: step.is_none() && slows_down(x, y),
             steps: step.map(|(_, step)| step).into_iter().collect(),
             ..Regime::default()
         }
@@ -103,7 +106,11 @@ impl Regime {
             return Regime::default();
         }
         let found = series.segments_without_bursts(material);
-        Regime::of(series, &found, material)
+        let heights = found.windows(2).map(|pair| height_between(series, pair));
+        Regime {
+            falls: heights.filter(|height| *height < -material).count(),
+            ..Regime::of(series, &found, material)
+        }
     }
 
     /// The last regime of a series with these segments.
@@ -115,8 +122,7 @@ impl Regime {
             return Regime::default();
         }
         let same = &found[first_of_regime(series, found, material)..];
-        let mut from = same[0].from;
-        let mut steps = steps_between(series, same);
+        let (mut from, mut steps) = steps_between(series, same);
         // Steps at the start are a warm-up.
         let begin = usize::max(3, n / 10);
         while steps.first().is_some_and(|step| step.index <= begin) {
@@ -145,6 +151,7 @@ impl Regime {
             steps,
             rise_before: if from > 0 { level - series.y[0] } else { 0.0 },
             is_slowing,
+            falls: 0,
         }
     }
 }
@@ -158,12 +165,8 @@ fn first_of_regime(series: &Series, found: &[Segment], material: f64) -> usize {
     let is_short = |s: &Segment| s.len() < MIN_ROUNDS;
     // A slope that matters over many rounds does not within a few.
     let goes_on = |before: &Segment, after: &Segment| {
-        let slope =
-            |to: usize| Line::through(&series.x[after.from..to], &series.y[after.from..to]).slope;
-        let has_slope = |slope: &Estimate| (slope.low..slope.high).contains(&before.slope);
-        let rest = slope(series.y.len());
-        !is_short(after) && has_slope(&slope(after.to))
-            || rest.low * rest.high > 0.0 && has_slope(&rest)
+        let slope = Line::through(&series.x[after.from..], &series.y[after.from..]).slope;
+        slope.low * slope.high > 0.0 && (slope.low..slope.high).contains(&before.slope)
     };
     let share = MIN_SHARE_AFTER_RISE * series.y.len() as f64;
     let min_length = usize::max(MIN_ROUNDS, share as usize);
@@ -196,23 +199,39 @@ fn first_of_regime(series: &Series, found: &[Segment], material: f64) -> usize {
     first
 }
 
-/// The steps between the segments.
-fn steps_between(series: &Series, found: &[Segment]) -> Vec<Step> {
+/// The height of the step between two segments.
+fn height_between(series: &Series, pair: &[Segment]) -> f64 {
+    let at = series.x[pair[1].from];
+    pair[1].value_at(at) - pair[0].value_at(at)
+}
+
+/// The first sample after a rise in many short steps, and the steps after it.
+fn steps_between(series: &Series, found: &[Segment]) -> (usize, Vec<Step>) {
+    let n = series.y.len();
+    let mut from = found[0].from;
     let mut steps: Vec<Step> = Vec::new();
+    let mut joined = 0;
     for pair in found.windows(2) {
         let (left, index) = (&pair[0], pair[1].from);
-        let at = series.x[index];
-        let height = pair[1].value_at(at) - left.value_at(at);
+        let height = height_between(series, pair);
         let previous = steps.last_mut().filter(|step| step.height * height > 0.0);
         match previous.filter(|_| left.len() < MIN_TREAD) {
+            Some(_) if joined > 0 && 3 * (n - index) > n => {
+                steps.clear();
+                from = index;
+            }
             Some(step) => {
                 step.index = index;
                 step.height += height;
+                joined += 1;
             }
-            None => steps.push(Step { index, height }),
+            None => {
+                joined = 0;
+                steps.push(Step { index, height });
+            }
         }
     }
-    steps
+    (from, steps)
 }
 
 /// True if each quarter of the series rises by about as much: steady growth, or many steps.

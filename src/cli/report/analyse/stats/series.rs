@@ -70,12 +70,18 @@ impl Series {
 
     /// The segments, after bursts left the series: short segments between two that continue each other.
     pub fn segments_without_bursts(&mut self, material: f64) -> Vec<Segment> {
-        let mut found = segments(&self.x, &self.y, &self.noise);
+        let with_bursts = segments(&self.x, &self.y, &self.noise);
+        let (mut rest, mut found) = (self.clone(), with_bursts.clone());
         let longest = usize::max(6, self.y.len() / 10);
-        while let Some(burst) = self.burst(&found, longest, material) {
-            self.remove(burst);
-            found = segments(&self.x, &self.y, &self.noise);
+        while let Some(burst) = rest.burst(&found, longest, material) {
+            rest.remove(burst);
+            found = segments(&rest.x, &rest.y, &rest.noise);
         }
+        // More bursts are a part of the series, such as levels that alternate, or teeth.
+        if 3 * rest.y.len() < 2 * self.y.len() {
+            return with_bursts;
+        }
+        *self = rest;
         found
     }
 

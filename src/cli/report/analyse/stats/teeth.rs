@@ -12,8 +12,8 @@ const MAX_LEFT: f64 = 0.25;
 /// A fall takes back the rise since the last one; the slope of the process adds to both.
 const MAX_RISE_PER_FALL: f64 = 2.0;
 
-/// The highest fall by the next one.
-const MAX_FALLS_RATIO: f64 = 8.0;
+/// A fall that is so many times the next one is no tooth's.
+const SINGLE_FALL: f64 = 8.0;
 
 pub struct Teeth {
     /// The samples as the teeth leave them, without their level.
@@ -33,8 +33,7 @@ impl Teeth {
         }
         let mut falls: Vec<f64> = y.windows(2).map(|w| w[0] - w[1]).collect();
         falls.sort_unstable_by(|a, b| b.total_cmp(a));
-        // A single fall is a step.
-        if MAX_FALLS_RATIO * falls[1] < falls[0] {
+        if SINGLE_FALL * falls[1] < falls[0] {
             return None;
         }
         let limit = |count: usize| {

@@ -23,8 +23,10 @@ const CERTAINTY: f64 = 1.35;
 const OPEN: f64 = 10.0;
 /// Smaller changes are invisible, as a share of the growth that matters.
 const RESOLUTION: f64 = 1.0 / 30.0;
+/// So many steps down are the ends of teeth.
+const MIN_FALLS: usize = 2;
 /// Steps up are those of a staircase if each is higher than so many deviations of the noise.
-const CLEAR_STEP: f64 = 4.0;
+const CLEAR_STEP: f64 = 3.0;
 
 /// The growth over all rounds that matters for a process of this size.
 pub fn material_growth(size: f64) -> f64 {
@@ -64,6 +66,8 @@ pub struct Trend {
     groups: Vec<Range<usize>>,
     /// The deviation of autocorrelated noise.
     noise: f64,
+    /// Steps down in the whole series.
+    falls: usize,
 }
 
 impl Trend {
@@ -78,13 +82,17 @@ impl Trend {
         };
         let [x, y] = [x, y].map(|all| medians(&trend.groups, all));
         let mut wide = line.slope_if_wandering(&y);
-        let late = Line::through(&x[x.len() / 2..], &y[y.len() / 2..]).slope;
-        // Growth may have become faster or slower.
-        if trend.is_growing() && late.value > wide.high {
-            wide.high = late.high;
-        }
-        if trend.is_growing() && late.value < wide.low {
-            wide.low = late.low;
+        // Growth may have become faster or slower: what the line leaves grows or falls in the later half.
+        let (half, left) = (x.len() / 2, line.left_of(&y));
+        let late = Line::through(&x[half..], &left[half..]).slope;
+        let late = late.map(|rate| rate + wide.value);
+        if trend.is_growing() && half >= MIN_SETTLED_ROUNDS {
+            if late.value > wide.high {
+                wide.high = late.high;
+            }
+            if late.value < wide.low {
+                wide.low = late.low;
+            }
         }
         // The class stays: growth that is certain has a lower bound that is not below zero, a fall an upper one not above.
         let (low, high) = match () {
@@ -143,12 +151,12 @@ impl Trend {
         beside_teeth.filter(is_better).unwrap_or(whole)
     }
 
-    /// True if several steps down take back half of the growth: these are no single events.
+    /// True if steps down follow rises, before the last regime or in it, or take back half of the growth: these are no
+    /// single events.
     fn swings(&self) -> bool {
-        let falls = self.steps.iter().map(|step| -step.height);
-        let falls: Vec<f64> = falls.filter(|fall| *fall > 0.0).collect();
+        let fallen: f64 = self.steps.iter().map(|step| -step.height.min(0.0)).sum();
         let growth = self.material * self.slope.value / self.threshold;
-        self.is_growing() && falls.len() > 1 && 2.0 * falls.iter().sum::<f64>() > growth
+        self.falls >= MIN_FALLS || self.is_growing() && 2.0 * fallen > growth
     }
 
     /// True if bursts or a swing that were not recognized may make the interval wide.
@@ -234,6 +242,7 @@ impl Trend {
             steps: regime.steps.iter().map(sample_of).collect(),
             line: Some(line),
             groups: series.groups[from..].to_vec(),
+            falls: regime.falls,
             noise: series.noise.deviation * series.noise.inflation.sqrt(),
         }
     }
