@@ -20,7 +20,7 @@ def packages(targets):
     """All packages that are compiled for one of the targets, for tests and build scripts too."""
     found = {}
     for target in targets:
-        command = ["cargo", "metadata", "--locked", "--format-version", "1", "--filter-platform", target]
+        command = ["cargo", "metadata", "--quiet", "--locked", "--format-version", "1", "--filter-platform", target]
         answer = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
         needed = {node["id"] for node in answer["resolve"]["nodes"]}
         found |= {package["id"]: package for package in answer["packages"] if package["id"] in needed}

@@ -22,7 +22,7 @@ others, under the licences below, and parts of the Rust standard library (MIT OR
 
 
 def metadata(platform: str) -> dict[str, Any]:
-    command = ["cargo", "metadata", "--locked", "--format-version", "1", "--filter-platform", platform]
+    command = ["cargo", "metadata", "--quiet", "--locked", "--format-version", "1", "--filter-platform", platform]
     answer: dict[str, Any] = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
     return answer
 
