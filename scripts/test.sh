@@ -16,7 +16,7 @@ COMPILING_SUITES='lints unit'
 # pages.
 export ALONE_SUITES='cli folios'
 # Of the others these start first, because they take minutes. scripts/prefetch.sh prepares some of them.
-SLOW_SUITES='docker nvflare package garbage faults governor c pools recipes foreign'
+SLOW_SUITES='docker nvflare package garbage faults governor sites c pools foreign fork recipes recycler'
 FIRST_SUITES="$COMPILING_SUITES $ALONE_SUITES $SLOW_SUITES"
 
 # So many of the others run at once, and more while 4 GB and a fifth of the processors' time are free: suites wait for a
