@@ -22,11 +22,11 @@ def idle(below, seconds):
     The sleeps are short, because the main thread has a second for a request to release a pool.
     """
     end = time.monotonic() + seconds
-    while resident() >= below and time.monotonic() < end:
+    while (held := resident()) >= below and time.monotonic() < end:
         time.sleep(0.2)
-    return resident()
+    return held
 
 
 def show(line):
-    """Prints a line of JSON with whole numbers."""
-    print(json.dumps({key: round(value) if isinstance(value, float) else value for key, value in line.items()}))
+    """Prints a line of JSON with whole numbers. 189.7 is below 190, and must not become 190."""
+    print(json.dumps({key: int(value) if isinstance(value, float) else value for key, value in line.items()}))
