@@ -83,10 +83,10 @@ impl Trend {
         let [x, y] = [x, y].map(|all| medians(&trend.groups, all));
         let mut wide = line.slope_if_wandering(&y);
         // Growth may have become faster or slower: what the line leaves grows or falls in the later half.
-        let (half, left) = (x.len() / 2, line.left_of(&y));
-        let late = Line::through(&x[half..], &left[half..]).slope;
-        let late = late.map(|rate| rate + wide.value);
+        let half = x.len() / 2;
         if trend.is_growing() && half >= MIN_SETTLED_ROUNDS {
+            let late = Line::through(&x[half..], &line.left_of(&y)[half..]).slope;
+            let late = late.map(|rate| rate + wide.value);
             if late.value > wide.high {
                 wide.high = late.high;
             }
